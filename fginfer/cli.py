@@ -1,12 +1,13 @@
 """The command line: `fginfer COMMAND ...`. Each command is a module of fginfer.commands.
 
-Exit codes: 0 done (solve: optimal or gap reached), 1 proven infeasible, 2 stopped with a gap, 3 bad input or usage,
-4 something failed that should not (what a solver had found until then is printed all the same).
+Exit codes: 0 done (solve: optimal or gap reached), 2 stopped with a gap, 3 bad input or usage, 4 something failed that
+should not (what a solver had found until then is printed all the same), 20 proven infeasible.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import pkgutil
 import re
@@ -23,16 +24,28 @@ import fginfer
 from fginfer import commands, startup
 from fginfer.core.door import compiler, cpu_path
 from fginfer.errors import FginferError
+from fginfer.printable import printable
 from fginfer.startup import BAD_INPUT, FAILED, STOPPED
 
-_FIRST = ("solve", "info", "check", "convert", "compare", "train", "predict", "evaluate")  # then others, by name
+_FIRST = (
+    "solve",
+    "marginals",
+    "info",
+    "check",
+    "convert",
+    "compare",
+    "train",
+    "predict",
+    "evaluate",
+)  # then others, by name
+_MACHINE = (errno.ENOMEM, errno.ENOSPC, errno.EIO, errno.EDQUOT)  # what the machine lacks is no bad input
 _EPILOG = """\
 examples:
   fginfer solve grid.uai.gz --time-limit 10        the best labeling found in ten seconds, with its bound
   fginfer info grid.uai.gz                         what is in the file
   fginfer solve --help                             what a command takes, with more examples
 
-exit codes: 0 done, 1 proven infeasible, 2 stopped with a gap, 3 bad input or usage, 4 failure"""
+exit codes: 0 done, 2 stopped with a gap, 3 bad input or usage, 4 failure, 20 proven infeasible"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,7 +57,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {printable(message, lines=True)}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """A command that there is not: names the one that may have been meant."""
@@ -70,7 +83,7 @@ def version_text() -> str:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(version_text())
+        print(version_text(), flush=True)
         parser.exit()
 
 
@@ -89,7 +102,16 @@ def make_parser() -> argparse.ArgumentParser:
         module = import_module(f"fginfer.commands.{name}")
         if hasattr(module, "register"):  # helper modules have none
             module.register(subparsers)
+    for command in subparsers.choices.values():
+        _complete_no_files(command)
     return parser
+
+
+def _complete_no_files(parser: argparse.ArgumentParser) -> None:
+    """Where a number is wanted the shell has nothing to offer; names of files least of all."""
+    for action in parser._actions:
+        if action.type in (int, float) or action.dest == "option":
+            action.completer = lambda **_: ()  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -120,7 +142,7 @@ def _discard(stream: Any) -> None:
 
 def _complain(text: str) -> None:
     try:
-        print(f"fginfer: {text}", file=sys.stderr, flush=True)
+        print(f"fginfer: {printable(text, lines=True)}", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         _discard(sys.stderr)
 
@@ -144,16 +166,15 @@ def _main(argv: Sequence[str] | None) -> int:
     _complete(parser)
     try:
         args = parser.parse_args(argv)
-    except SystemExit as stop:  # after --help, --version or wrong usage
-        return int(stop.code or 0)
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return BAD_INPUT
-    try:
+        if args.command is None:
+            parser.print_help(sys.stderr)
+            return BAD_INPUT
         startup.ready()
         code: int = args.run(args)
         sys.stdout.flush()
         return code
+    except SystemExit as stop:  # after --help, --version or wrong usage
+        return int(stop.code or 0)
     except BrokenPipeError:  # the reader of our output has gone, as in `fginfer info x | head -1`
         _discard(sys.stdout)
         return STOPPED
@@ -162,14 +183,18 @@ def _main(argv: Sequence[str] | None) -> int:
         return STOPPED
     except FginferError as error:
         _complain(str(error))
+        reason = error.__cause__ or error.__context__
+        if isinstance(reason, OSError) and reason.errno in _MACHINE:
+            return FAILED
     except MemoryError as error:
-        _complain(f"out of memory: {error}" if str(error) else "out of memory")
+        _complain(f"out of memory: {error}" if str(error) not in ("", "out of memory") else "out of memory")
+        return FAILED
     except OSError as error:
         if error.filename is None:  # not a file that we were given: it was stdout
             _discard(sys.stdout)
             _complain(str(error.strerror or error))
             return FAILED
-        _complain(f"{error.filename}: {error.strerror or error}")
+        _complain(f"{printable(error.filename)}: {error.strerror or error}")
     except Exception:
         _complain(f"this should not have happened; please report it\n{format_exc().rstrip()}")
         return FAILED

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from math import inf
 from typing import Any
 
 from fginfer.condition import Conditioned
 from fginfer.errors import SettingsError
-from fginfer.formats import read, read_evidence
+from fginfer.formats import FORMATS, read, read_evidence
 from fginfer.graph import FactorGraph
+from fginfer.names import variable_text
+from fginfer.solver import Solver
 
 
 def add_model(parser: argparse.ArgumentParser, evidence: bool = True) -> None:
@@ -18,12 +21,32 @@ def add_model(parser: argparse.ArgumentParser, evidence: bool = True) -> None:
     parser.add_argument(
         "model",
         metavar="FILE",
-        help="a model: .uai .LG .wcsp .cfn .h5 .npz, also with .gz .xz .bz2; - is standard input (with --format)",
+        help=f"a model: {extensions()}, also with .gz .xz .bz2; - is standard input (with --format)",
     )
-    parser.add_argument("--format", metavar="NAME", help="format of FILE, if its name does not tell")
+    add_format(parser, "--format", "FILE", list(FORMATS))
     add_max_memory(parser)
     if evidence:
         parser.add_argument("--evidence", metavar="F", help="a UAI evidence file: variables that are fixed")
+        parser.add_argument(
+            "--given",
+            action="append",
+            default=[],
+            metavar="VARIABLE=LABEL",
+            help="fixes one variable, both by name or number; may be repeated",
+        )
+
+
+def extensions() -> str:
+    """Extensions of all models that are read, from the one list of formats."""
+    return " ".join(e for known in FORMATS.values() for e in known.extensions)
+
+
+def add_format(parser: argparse.ArgumentParser, flag: str, of: str, names: list[str]) -> None:
+    """An option that names a format; the shell completes it."""
+    action: Any = parser.add_argument(
+        flag, metavar="NAME", help=f"format of {of}, if its name does not tell: {', '.join(names)}"
+    )
+    action.completer = lambda **_: names
 
 
 def check_model_first(args: argparse.Namespace) -> None:
@@ -61,9 +84,32 @@ def load(args: argparse.Namespace) -> tuple[FactorGraph, dict[int, int] | None]:
     """The model, and the evidence if there is any."""
     threads = min(max(getattr(args, "threads", 1), 1), 1024)  # what is wrong with it the solver says
     graph = read(args.model, format=args.format, max_memory=args.max_memory, threads=threads)
-    if getattr(args, "evidence", None) is None:
-        return graph, None
-    return graph, read_evidence(args.evidence, graph)
+    evidence = None if getattr(args, "evidence", None) is None else read_evidence(args.evidence, graph)
+    for text in getattr(args, "given", []):
+        variable, label = _given(text, graph)
+        evidence = {} if evidence is None else evidence
+        if evidence.setdefault(variable, label) != label:
+            raise SettingsError(f"--given {text} contradicts other evidence for {variable_text(graph.names, variable)}")
+    return graph, evidence
+
+
+def _given(text: str, graph: FactorGraph) -> tuple[int, int]:
+    """A variable and its label out of `rain=yes` or `3=1`; a name comes before a number."""
+    variable, equals, label = text.rpartition("=")
+    if not equals:
+        raise SettingsError(f"--given takes VARIABLE=LABEL, as in rain=yes or 3=1, not {text!r}")
+    at = graph.variable(variable if not variable.isdecimal() or _is_named(graph, variable) else int(variable))
+    labels = None if graph.names is None else graph.names.labels(at)
+    return at, graph.label(at, int(label) if label.isdecimal() and label not in (labels or ()) else label)
+
+
+def _is_named(graph: FactorGraph, name: str) -> bool:
+    return graph.names is not None and graph.names.has_variable(name)
+
+
+def try_settings(method: str | None, **settings: Any) -> None:
+    """SettingsError for what every solve would refuse, before a large model is read: tried on a small one."""
+    Solver(FactorGraph([2]), method, **settings).close()
 
 
 def conditioned(graph: FactorGraph, evidence: dict[int, int] | None) -> Conditioned | None:
@@ -82,6 +128,18 @@ def model_json(graph: FactorGraph) -> dict[str, int]:
 
 def json_text(data: dict[str, Any]) -> str:
     return json.dumps(data, allow_nan=False)
+
+
+def print_answer(text: str) -> bool:
+    """Prints what work went into; where stdout is full, on stderr (False)."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"{text}\nfginfer: stdout: {error.strerror}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -6,14 +6,15 @@ import argparse
 import sys
 from typing import Any
 
-from fginfer.commands.common import add_model, conditioned, load
-from fginfer.formats import write
+from fginfer.commands.common import add_format, add_model, conditioned, load
+from fginfer.formats import FORMATS, write
 from fginfer.formats.scaling import whole_costs
 
 EXAMPLES = """examples:
   fginfer convert grid.uai.gz grid.npz
   fginfer convert net.uai fixed.uai --evidence net.evid
   fginfer convert grid.uai grid.wcsp --scale 1000       costs are rounded to thousandths
+  fginfer convert bounded.wcsp plain.uai --drop-cutoff  the bound of the file is left out
   cat grid.uai | fginfer convert - - --format uai --to cfn"""
 
 
@@ -27,12 +28,20 @@ def register(subparsers: Any) -> None:
     )
     add_model(parser)
     parser.add_argument("target", metavar="TARGET", help="the file to write; - is standard output")
-    parser.add_argument("--to", metavar="NAME", help="format of TARGET, if its name does not tell")
+    add_format(parser, "--to", "TARGET", [name for name, known in FORMATS.items() if known.write])
     parser.add_argument(
         "--scale",
         type=float,
         metavar="S",
         help="multiply scores by S and round them to whole costs >= 0, as .wcsp wants them; says what that changes",
+    )
+    parser.add_argument(
+        "--drop-cutoff",
+        action="store_true",
+        help="leave out the cutoff (the upper bound of a .wcsp or .cfn) where TARGET has no place for it",
+    )
+    parser.add_argument(
+        "--lower", action="store_true", help="write constraints as tables with auxiliary variables behind the others"
     )
     parser.set_defaults(run=run)
 
@@ -41,11 +50,13 @@ def run(args: argparse.Namespace) -> int:
     graph, evidence = load(args)
     given = conditioned(graph, evidence)
     graph = graph if given is None else given.graph
+    if args.lower and graph.rules:
+        graph = graph.lowered().graph
     if args.scale is not None:
         graph, offset, error = whole_costs(graph, args.scale)
         print(
             f"fginfer: score = {offset:.17g} - cost / {args.scale:g}, to within {error:.3g} for every labeling",
             file=sys.stderr,
         )
-    write(graph, args.target, format=args.to)
+    write(graph, args.target, format=args.to, drop_cutoff=args.drop_cutoff)
     return 0

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fginfer.commands.common import json_text, option, print_json
+from fginfer.commands.saving import save_or_rescue
 from fginfer.errors import SettingsError
-from fginfer.replacing import replacing
-from fginfer.startup import DONE, STOPPED
+from fginfer.formats.streams import write_atomically
+from fginfer.printable import printable
+from fginfer.startup import DONE, FAILED, STOPPED
 
 
 def add_arguments(add: Any) -> None:
@@ -40,7 +42,8 @@ def train(args: argparse.Namespace) -> int:
         checkpoint=args.checkpoint, checkpoint_interval=args.checkpoint_interval, verbose=0 if args.quiet else 2,
     )  # fmt: skip
     memory = None if args.memory is None else args.memory * 2**20
-    trained.train(args.data, args.output, args.zero_based, memory, model)
+    trained.train(args.data, args.zero_based, memory, model)
+    saved = save_or_rescue(lambda path: trained.save(model, path, args.zero_based), args.output)
     last = model.trace_[-1]
     facts = {
         "model": args.output, "solver": model.solver, "status": model.status_, "passes": last.passes,
@@ -54,7 +57,9 @@ def train(args: argparse.Namespace) -> int:
         gap = "" if model.gap_ is None else f", gap {model.gap_:.1e}"
         status = str(model.status_).replace("_", " ")
         labels = f"{facts['trained']} of {facts['labels']} labels"
-        print(f"{args.output}: {status}, {labels}, {facts['weights']} weights{gap}, {last.seconds:.2f} s")
+        print(f"{printable(args.output)}: {status}, {labels}, {facts['weights']} weights{gap}, {last.seconds:.2f} s")
+    if not saved:
+        return FAILED
     return STOPPED if model.status_ == "interrupted" else DONE
 
 
@@ -68,10 +73,8 @@ def predict(args: argparse.Namespace) -> int:
     model, zero_based = trained.load(args.model)
     with ExitStack() as stack:
         out: TextIO = sys.stdout
-        if args.output is not None and Path(args.output).exists() and not Path(args.output).is_file():
-            out = stack.enter_context(open(args.output, "w", encoding="utf-8"))  # a pipe, a device
-        elif args.output is not None:
-            file = stack.enter_context(replacing(Path(args.output)))  # a bad row leaves an older file as it was
+        if args.output is not None:
+            file = stack.enter_context(write_atomically(Path(args.output)))  # a bad row leaves an older file as it was
             out = stack.enter_context(TextIOWrapper(file, encoding="utf-8", newline="\n"))
         rows: list[Any] = []
         for _, numbers, scores in trained.topk_of(model, args.data, zero_based, k, args.threads):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import is_zipfile
 
 from fginfer.commands.common import add_model, conditioned, load, print_json
 from fginfer.log import thousands
+from fginfer.printable import printable
+from fginfer.result import known
 
 if TYPE_CHECKING:
     from fginfer.describe import Description
+    from fginfer.graph import FactorGraph
 
 
 def register(subparsers: Any) -> None:
@@ -41,12 +45,33 @@ def run(args: argparse.Namespace) -> int:
             return 0
     graph, evidence = load(args)
     given = conditioned(graph, evidence)
-    description = (graph if given is None else given.graph).describe()
+    graph = graph if given is None else given.graph
+    description = graph.describe()
     if args.json:
-        print_json(description.as_dict())
+        print_json({**description.as_dict(), **named(graph), "cutoff": known(graph.cutoff)})
     else:
-        print("\n".join(lines(Path(args.model).name, description)))
+        cutoff = [f"  cutoff           only scores above {graph.cutoff:.17g} count"] if graph.cutoff > -inf else []
+        print("\n".join([*lines(Path(args.model).name, description), *cutoff, *name_lines(graph)]))
     return 0
+
+
+def named(graph: FactorGraph) -> dict[str, Any]:
+    """The variables by name, with the names of their labels or how many they have; nothing where there are no names."""
+    names = graph.names
+    if names is None:
+        return {}
+    cards = graph.cards.tolist()
+    return {"names": {str(names.variable(i)): names.labels(i) or card for i, card in enumerate(cards)}}
+
+
+def name_lines(graph: FactorGraph) -> list[str]:
+    """The first names, for people."""
+    some = list(named(graph).get("names", {}).items())
+    shown = [
+        f"{name} ({', '.join(labels[:6])}{', ...' if len(labels) > 6 else ''})" if isinstance(labels, tuple) else name
+        for name, labels in some[:6]
+    ]
+    return [f"  names            {printable(', '.join(shown))}{', ...' if len(some) > 6 else ''}"] if some else []
 
 
 def histogram(counts: dict[int, int]) -> str:
@@ -61,7 +86,7 @@ def lines(name: str, d: Description) -> list[str]:
     yes = {True: "yes", False: "no", None: "unknown (interactions of more than two variables)"}
     implicit = f", {d.implicit_tables} of them implicit" if d.implicit_tables else ""
     return [
-        name,
+        printable(name),
         f"  variables        {d.variables}",
         f"  labels           {histogram(d.labels)}   (labels: variables)",
         f"  factors          {d.factors}, {d.interactions} over two or more variables",
@@ -70,6 +95,7 @@ def lines(name: str, d: Description) -> list[str]:
         f"  components       {d.components}{', no cycles' if d.forest else ''}",
         f"  hard constraints {d.constraints} factors, {d.forbidden_labels} labels",
         f"  binary           {yes[d.binary]}" + (f"; submodular: {yes[d.submodular]}" if d.binary else ""),
+        *([f"  said in words    {', '.join(f'{n} {kind}' for kind, n in d.rules.items())}"] if d.rules else []),
         f"  memory           {memory_text(d.memory)}",
     ]
 
@@ -92,5 +118,5 @@ def learned_lines(name: str, d: dict[str, Any]) -> list[str]:
         facts["nonzeros"] = f"{d['nonzeros']} ({d['nonzeros'] / max(1, d['weights']):.2%})"
         if d["sampled"] < 1 and "primal" in facts:
             facts["primal"] = f"about {d['primal']:.6g}, from a sample of {d['sampled']:.1%} of the examples"
-    shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in facts.items()}
-    return [name, *(f"  {k.replace('_', ' '):<16} {v}" for k, v in shown.items())]
+    shown = {k: f"{v:.6g}" if isinstance(v, float) else printable(v) for k, v in facts.items()}
+    return [printable(name), *(f"  {k.replace('_', ' '):<16} {v}" for k, v in shown.items())]

@@ -11,6 +11,7 @@ from typing import Any
 from fginfer.commands import extreme
 from fginfer.commands.common import check_model_first
 from fginfer.errors import SettingsError
+from fginfer.formats.streams import check_writable, write_atomically
 
 
 def register(subparsers: Any) -> None:
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from fginfer.learn.files.treebank import ParseModel
 
     check_model_first(args)
+    if args.output is not None:
+        check_writable(args.output)  # before the work
     if is_extreme(args.model):
         return extreme.predict(args)
     model = load_file_model(args.model)
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError("--top-k belongs to models of very many labels: train with --model extreme")
     if args.probabilities and isinstance(model, ParseModel):
         raise SettingsError("only conditional random fields have probabilities: train with --model crf")
-    given, answers = model.predict(args.data)
+    given, answers = model.predict_file(args.data)
     if args.probabilities:
         text = with_probabilities(model, given, answers, args.json)
     elif args.json:
@@ -65,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None:
         sys.stdout.write(text)
     else:
-        Path(args.output).write_text(text, encoding="utf-8")
+        with write_atomically(Path(args.output)) as stream:
+            stream.write(text.encode())
     return 0
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, TypeVar
 
+from fginfer.errors import Interrupted
 from fginfer.startup import is_command
+
+Answer = TypeVar("Answer")
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -46,3 +50,15 @@ def stop_signals() -> Iterator[Stops]:
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+def kept(work: Callable[[], Answer]) -> tuple[Answer, bool]:
+    """The answer, and whether Ctrl-C ended the work before it was whole; where it had none yet, KeyboardInterrupt."""
+    with stop_signals() as stops:
+        try:
+            found, whole = work(), True
+        except Interrupted as stop:
+            part: Any = stop.found
+            found, whole = part, False
+        stops.answering = True
+    return found, not whole

@@ -12,9 +12,12 @@ import numpy as np
 
 from fginfer.commands import extreme
 from fginfer.commands.common import option, print_json
+from fginfer.commands.saving import save_or_rescue
 from fginfer.errors import FormatError, SettingsError
+from fginfer.formats.streams import check_writable
 from fginfer.log import logger
-from fginfer.startup import DONE, STOPPED
+from fginfer.printable import printable
+from fginfer.startup import DONE, FAILED, STOPPED
 from fginfer.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ def register(subparsers: Any) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    add: Any = parser.add_argument
     _add_data(add)
     _add_model(add)
     _add_features(add)
@@ -82,7 +85,10 @@ def _add_model(add: Any) -> None:
     )
     add("--l1", type=float, metavar="X", help="crf: weight of the l1 penalty, as in --l1 2 (default 1)")
     add("--l2", type=float, metavar="X", help="crf: weight of the squared penalty, as in --l2 0.1 (default 0)")
-    add("--solver", metavar="S", help="as in --solver cutting-plane (default bcfw; label sets with interactions: gdmm)")
+    solver = add(
+        "--solver", metavar="S", help="as in --solver cutting-plane (default bcfw; label sets with interactions: gdmm)"
+    )
+    solver.completer = _complete_solvers
     add("--C", type=float, metavar="C", help="svm: weight of the loss, as in --C 0.03 (default 0.1)")
     add("--tol", type=float, metavar="T", help="gap to stop at (default 1e-3; crf: violation of optimality, 1e-4)")
     add("--max-iter", type=int, metavar="N", help="passes, as in --max-iter 100 (default 30; crf: steps, 1000)")
@@ -113,10 +119,20 @@ def _add_features(add: Any) -> None:
     add("--no-pairwise", action="store_true", help="no weights on pairs of labels")
 
 
+def _complete_solvers(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """What the shell may put for --solver, by the --model that was given before it."""
+    from fginfer.extreme import settings
+    from fginfer.learn.crf import solver
+    from fginfer.learn.solvers import registry
+
+    return list({"extreme": settings, "crf": solver}.get(parsed_args.model, registry).SOLVERS)
+
+
 def run(args: argparse.Namespace) -> int:
     folder = Path(args.output).parent
     if not folder.is_dir() or Path(args.output).is_dir():
         raise SettingsError(f"{args.output}: a model cannot be written there")
+    check_writable(args.output)  # better now than after an hour
     check_task(args)
     settings = {} if args.model == "extreme" else settings_of(args)
     with Terminal():
@@ -130,8 +146,10 @@ def run(args: argparse.Namespace) -> int:
         finally:
             signal.signal(signal.SIGTERM, old)
             logger.setLevel(level)
-    model.save(args.output)
+    saved = save_or_rescue(model.save, args.output)
     _show(args, model.svm)
+    if not saved:
+        return FAILED
     return STOPPED if model.svm.status_ == "interrupted" else DONE
 
 
@@ -176,7 +194,7 @@ def _show(args: argparse.Namespace, svm: Any) -> None:
     gap = "" if svm.gap_ is None else f", gap {svm.gap_:.1e}"
     status = svm.status_.replace("_", " ")
     size = f", {svm.n_nonzero_} of {len(svm.weights_)} weights" if args.model == "crf" else ""
-    print(f"{args.output}: {status} after {last.passes} passes{gap}{size}, {last.seconds:.2f} s")
+    print(f"{printable(args.output)}: {status} after {last.passes} passes{gap}{size}, {last.seconds:.2f} s")
 
 
 def check_task(args: argparse.Namespace) -> None:
