@@ -1,59 +1,88 @@
-"""Builder: collects factors one by one, or in bulk, into ModelArrays; equal tables are stored once.
+"""Builder: collects factors one by one into ModelArrays; equal tables are stored once.
 
 It also brings what callers may write into what the core takes: weights become positive (a negative weight uses the
 negated table), a zero weight becomes a table of zeros, and difference tables that reward distance are written out.
+Every addition happens whole or not at all.
 """
 
 from __future__ import annotations
 
-import hashlib
 import operator
-from collections.abc import Sequence
-from math import inf, isfinite, isnan
+from collections.abc import Callable, Sequence
+from math import inf, isfinite, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays, begins
+from fginfer.core.arrays import DENSE, POTTS, ModelArrays, begins
 from fginfer.errors import ModelError
-from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef, expand, negated
+from fginfer.folding import CONSTANT, Leftovers
+from fginfer.growing import Growing
+from fginfer.table_roles import TableRoles
+from fginfer.table_values import (
+    KINDS,
+    ZERO,
+    Dense,
+    HeldTable,
+    StoredTables,
+    arity_of,
+    check_dense,
+    check_implicit,
+    implicit_params,
+    is_reward,
+    negate_held,
+    numbers,
+    size_of,
+    table_key,
+    weigh,
+)
+from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef, expand
 
-KINDS: dict[type[Any], int] = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
-_IMPLICIT: dict[int, type[ImplicitTable]] = {POTTS: Potts, ABSDIFF: AbsDiff, SQDIFF: SqDiff}
-AnyTable = NDArray[np.float64] | ImplicitTable
-ZERO = Potts(0.0, 0.0)
-
-
-def table_key(table: AnyTable) -> Any:
-    """Equal for tables that are the same bit for bit (0.0 and -0.0 differ, as they do in a file)."""
-    if not isinstance(table, np.ndarray):
-        return (type(table), *(float.hex(float(v)) for v in implicit_params(table)))
-    data = table.tobytes()
-    return table.shape, data if len(data) <= 64 else hashlib.blake2b(data, digest_size=20).digest()
-
-
-def implicit_params(table: ImplicitTable) -> tuple[float, float]:
-    if isinstance(table, Potts):
-        return float(table.same), float(table.different)
-    return float(table.weight), float(table.truncation)
+# Sums below the first cannot overflow, and products above the second lose no digits: the core need not be asked.
+_MODEST, _NORMAL = 2.0**950, 2.0**-1022
 
 
 class Builder:
     """The growing part of a FactorGraph. `base` is what is in place already; new tables and factors come after it."""
 
-    def __init__(self, base: ModelArrays, private: set[int], negatives: dict[int, int]) -> None:
+    def __init__(self, base: ModelArrays, roles: TableRoles) -> None:
         self.base = base
         self.stored = StoredTables(base)
-        self.private = private  # tables that are shared through their handle only
-        self.negatives = negatives  # table -> the table with the opposite scores
+        self.roles = roles
         self.cards = base.cards.tolist()
-        self.begin = begins(base.cards)
-        self.unary = np.zeros(int(self.begin[-1])) if base.unary is None else np.array(base.unary)
+        self._max_card = max(self.cards, default=1)
+        self._begin = Growing(begins(base.cards))
+        self._unary = Growing(np.zeros(int(self.begin[-1])) if base.unary is None else np.array(base.unary))
         self.constant = base.constant
-        self.tables: list[AnyTable] = []
+        self.leftovers = Leftovers(base)
+        self.tables: list[HeldTable] = []
         self.factors: list[tuple[int, float, bool, tuple[int, ...]]] = []
         self._ids: dict[Any, int] | None = None
+        self._sum, self._least = _extent(base)  # no less than any sum of scores; no more than any weighted score
+
+    # -- variables ---------------------------------------------------------------------------------------------
+
+    @property
+    def begin(self) -> NDArray[np.int64]:
+        """Where the unary scores of each variable begin."""
+        return self._begin.values
+
+    @property
+    def unary(self) -> NDArray[np.float64]:
+        """All unary scores."""
+        return self._unary.values
+
+    @unary.setter
+    def unary(self, values: NDArray[np.float64]) -> None:
+        self._unary = Growing(values)
+
+    def add_variable(self, card: int) -> None:
+        """One more variable, behind all others."""
+        self.cards.append(card)
+        self._max_card = max(self._max_card, card)
+        self._begin.append(np.array([self.begin[-1] + card]))
+        self._unary.append(np.zeros(card))
 
     # -- tables ------------------------------------------------------------------------------------------------
 
@@ -65,42 +94,52 @@ class Builder:
     def n_factors(self) -> int:
         return self.base.n_factors + len(self.factors)
 
-    def table(self, index: int) -> AnyTable:
-        """A stored table."""
-        if index >= self.base.n_tables:
-            return self.tables[index - self.base.n_tables]
-        return self.stored[index]
+    def table_of(self, factor: int) -> int:
+        """The number of the table that a factor reads."""
+        base = self.base.n_factors
+        return int(self.base.factor_table[factor]) if factor < base else self.factors[factor - base][0]
 
-    def add_table(self, table: AnyTable) -> int:
-        """A new table, whether or not an equal one exists."""
+    def sum_at(self, scope: tuple[int, ...]) -> NDArray[np.float64]:
+        """A copy of what factors over one variable, or none, have added up to: rows, for `put`."""
+        own = self.unary[self.begin[scope[0]] : self.begin[scope[0] + 1]] if scope else [self.constant]
+        return np.array([own, *self.leftovers.rows.get(scope[0] if scope else CONSTANT, ())])
+
+    def table(self, index: int) -> HeldTable:
+        """A table as it was given."""
+        if index in self.roles.rewards:
+            return self.roles.rewards[index]
+        return self.tables[index - self.base.n_tables] if index >= self.base.n_tables else self.stored.held(index)
+
+    def _add_table(self, table: HeldTable) -> int:
         self.tables.append(table)
         return self.n_tables - 1
 
-    def add_own_table(self, given: ArrayLike | ImplicitTable) -> int:
-        """A table that factors share by its id only; arrays may be changed later, so that none equal to it joins."""
+    def add_own_table(self, given: ArrayLike | ImplicitTable) -> TableRef:
+        """A table that factors share by its handle only: set_table may change it, so that no equal array joins."""
         name = f"table {self.n_tables}"
         if isinstance(given, Potts | AbsDiff | SqDiff):
-            return self.add_table(check_implicit(name, given))
-        values = check_dense(name, given, np.shape(given), ())
-        if values.ndim < 2:
-            raise ModelError(f"{name} has {values.ndim} dimensions; tables to share have two or more")
-        index = self.add_table(np.array(values))
-        self.private.add(index)
-        return index
+            table = check_implicit(name, given)
+            index = self._add_table(ZERO if is_reward(table) else table)
+            if is_reward(table):
+                self.roles.rewards[index] = table
+            return self.roles.named(index)
+        shape = numbers(f"{name}: its table", given).shape
+        dense = check_dense(name, given, shape, ())
+        if len(shape) < 2:
+            raise ModelError(f"{name} has {len(shape)} dimensions; tables to share have two or more")
+        return self.roles.named(self._add_table(_own(dense)))
 
-    def share(self, table: AnyTable) -> int:
-        """The id of an equal table, added now if there is none."""
+    def share(self, table: HeldTable) -> int:
+        """The id of an equal table that nobody named, added now if there is none."""
         if self._ids is None:
-            self._ids = {}
-            for index in range(self.base.n_tables):
-                if index not in self.private:
-                    self._ids.setdefault(table_key(self.stored[index]), index)
+            implicit = np.flatnonzero(~self.base.is_dense()).tolist()
+            joined = [k for k in (*implicit, *sorted(self.roles.shared)) if k not in self.roles.rewards]
+            self._ids = {table_key(self.table(k)): k for k in reversed(joined)}
         key = table_key(table)
         found = self._ids.get(key)
         if found is None:
-            if isinstance(table, np.ndarray):
-                table = np.array(table)  # ours: the caller may reuse the array
-            found = self._ids[key] = self.add_table(table)
+            found = self._ids[key] = self._add_table(_own(table) if isinstance(table, Dense) else table)
+            self.roles.shared.add(found)
         return found
 
     # -- factors -----------------------------------------------------------------------------------------------
@@ -114,103 +153,143 @@ class Builder:
         transposed: bool,
     ) -> None:
         """One factor; see FactorGraph.add_factor. `name` is how errors call it."""
-        scope = self._scope(name, variables)
+        scope = self.scope(name, variables)
         if not isfinite(weight):
             raise ModelError(f"{name}: the weight is {weight}; it must be finite")
-        if isinstance(table, TableRef):
-            if not 0 <= table.index < self.n_tables:
-                raise ModelError(f"{name}: there is no table {table.index}")
-            transposed = transposed and isinstance(self.table(table.index), np.ndarray)
-            index = self._signed(name, scope, table.index, weight)
-        else:
-            ready: AnyTable
-            if isinstance(table, Potts | AbsDiff | SqDiff):
-                ready, transposed = check_implicit(name, table), False  # symmetric
-            else:
-                ready = check_dense(name, table, self._shape(scope, transposed), scope)
-            if len(scope) < 2:
-                return self._fold(scope, ready, weight, name)
-            if weight < 0:
-                ready = negate(ready, name)
-            index = self.share(self._storable(ready, scope, weight))
-        stored = self.table(index)
-        arity = stored.ndim if isinstance(stored, np.ndarray) else 2
-        if len(scope) != arity:
-            raise ModelError(f"{name} has {len(scope)} variables, its table has arity {arity}")
-        if transposed and arity != 2:
-            raise ModelError(f"{name}: only a pairwise table can be transposed")
-        if isinstance(stored, np.ndarray) and stored.shape != self._shape(scope, transposed):
-            needed = self._shape(scope, transposed)
-            raise ModelError(f"{name}: variables {list(scope)} need a table of shape {needed}, not {stored.shape}")
-        self.factors.append((index, abs(weight) or 1.0, transposed, scope))
-        return None
+        named, held = self._given(name, scope, table, transposed)
+        if len(scope) < 2 and named is None:
+            return self._fold(scope, held, weight, name)
+        transposed = transposed and isinstance(held, Dense)  # the others are symmetric
+        self._check_fit(name, scope, held, transposed)
+        if weight == 0:
+            return self._place(None, self._zeros(scope), 1.0, False, scope)
+        meant = held if weight > 0 else negate_held(held, name)
+        if isinstance(meant, AbsDiff | SqDiff) and is_reward(meant):
+            shape = self._shape(scope, False)
+            return self._place(None, Dense(expand(meant, *shape).reshape(-1), shape), abs(weight), False, scope)
+        if not isinstance(meant, Dense) and weight < 0:
+            named = None
+        return self._place(named, meant, weight, transposed, scope)
 
-    def _scope(self, name: str, variables: Sequence[int]) -> tuple[int, ...]:
+    def _given(
+        self, name: str, scope: tuple[int, ...], table: ArrayLike | ImplicitTable | TableRef, transposed: bool
+    ) -> tuple[int | None, HeldTable]:
+        """The number behind a handle, and the table as it was given, checked."""
+        if isinstance(table, TableRef):
+            index = self.roles.index(table, name)
+            return index, self.table(index)
+        if isinstance(table, Potts | AbsDiff | SqDiff):
+            return None, check_implicit(name, table)
+        return None, check_dense(name, table, self._shape(scope, transposed), scope)
+
+    def _place(
+        self, named: int | None, meant: HeldTable, weight: float, transposed: bool, scope: tuple[int, ...]
+    ) -> None:
+        """Adds the factor with the scores |weight| * meant."""
+
+        def add() -> None:
+            if named is None:
+                index = self.share(meant)
+            elif weight > 0:
+                index = named
+            else:
+                if named not in self.roles.negatives:
+                    self.roles.pair(named, self._add_table(meant))
+                index = self.roles.negatives[named]
+            self.factors.append((index, abs(weight), transposed, scope))
+
+        largest, least = size_of(meant, self._max_card)
+        self._change(add, abs(weight) * largest, abs(weight) * least)
+
+    def _fold(self, scope: tuple[int, ...], table: HeldTable, weight: float, name: str) -> None:
+        if not isinstance(table, Dense):
+            raise ModelError(f"{name}: {type(table).__name__} is pairwise, the factor has {len(scope)} variables")
+        with np.errstate(over="ignore"):
+            scores = weigh(table.values, weight, name)
+        variable = scope[0] if scope else CONSTANT
+        old = self.unary[self.begin[variable] : self.begin[variable + 1]] if scope else np.array([self.constant])
+        self.put(scope, *self.leftovers.folded(variable, old, scores, name))
+
+    def put(self, scope: tuple[int, ...], scores: NDArray[np.float64], *rest: NDArray[np.float64]) -> None:
+        """New unary scores of a variable, or a new constant; `rest` is what rounding took from them, row by row."""
+
+        def put() -> None:
+            if scope:
+                self.unary[self.begin[scope[0]] : self.begin[scope[0] + 1]] = scores
+            else:
+                self.constant = float(scores[0])
+            self.leftovers.keep(scope[0] if scope else CONSTANT, rest)
+
+        self._change(put, size_of(Dense(scores, scores.shape), 1)[0], inf)
+
+    def _change(self, change: Callable[[], None], size: float, least: float) -> None:
+        """Makes a change that adds at most `size` to a score. Where scores get extreme, the core is asked whether it
+        takes the model, and if it does not, nothing has changed."""
+        total, smallest = self._sum + size, min(self._least, least)
+        if total < _MODEST and smallest >= _NORMAL:
+            change()
+        else:
+            self._try(change)
+        self._sum, self._least = total, smallest
+
+    def _try(self, change: Callable[[], None]) -> None:
+        roles, n_tables, n_factors = self.roles.copy(), len(self.tables), len(self.factors)
+        unary, constant, leftovers = self.unary.copy(), self.constant, self.leftovers.copy()
+        try:
+            change()
+            self.arrays().build()
+        except BaseException:
+            self.roles.restore(roles)
+            del self.tables[n_tables:], self.factors[n_factors:]
+            self.unary, self.constant, self.leftovers, self._ids = unary, constant, leftovers, None
+            raise
+
+    def scope(self, name: str, variables: Sequence[int]) -> tuple[int, ...]:
         try:
             scope = tuple(map(_index, variables))
         except TypeError:
             raise ModelError(f"{name}: variables must be a list of integers, not {variables!r}") from None
-        for position, i in enumerate(scope):
+        seen: set[int] = set()
+        for i in scope:
             if not 0 <= i < len(self.cards):
                 raise ModelError(f"{name} refers to variable {i}; there are {len(self.cards)}")
-            if i in scope[:position]:
+            if i in seen:
                 raise ModelError(f"{name} names variable {i} twice")
+            seen.add(i)
         return scope
 
     def _shape(self, scope: tuple[int, ...], transposed: bool) -> tuple[int, ...]:
         shape = tuple(self.cards[i] for i in scope)
         return shape[::-1] if transposed else shape
 
-    def _fold(self, scope: tuple[int, ...], table: AnyTable, weight: float, name: str) -> None:
-        if not isinstance(table, np.ndarray):
-            raise ModelError(f"{name}: {type(table).__name__} is pairwise, the factor has {len(scope)} variables")
-        with np.errstate(over="ignore"):
-            scores = weigh(table, weight, name)
-            old = self.unary[self.begin[scope[0]] : self.begin[scope[0] + 1]] if scope else np.array(self.constant)
-            new = old + scores
-        if not bool(((new > -inf) | (old == -inf) | (scores == -inf)).all()) or bool((new == inf).any()):
-            raise ModelError(f"{name}: the sum of the scores folded so far overflows")
-        if scope:
-            old[:] = new
-        else:
-            self.constant = float(new)
+    def _check_fit(self, name: str, scope: tuple[int, ...], table: HeldTable, transposed: bool) -> None:
+        if len(scope) != arity_of(table):
+            raise ModelError(f"{name} has {len(scope)} variables, its table has arity {arity_of(table)}")
+        if transposed and len(scope) != 2:
+            raise ModelError(f"{name}: only a pairwise table can be transposed")
+        needed = self._shape(scope, transposed)
+        if isinstance(table, Dense) and table.shape != needed:
+            raise ModelError(f"{name}: variables {list(scope)} need a table of shape {needed}, not {table.shape}")
 
-    def _storable(self, table: AnyTable, scope: tuple[int, ...], weight: float) -> AnyTable:
-        if weight == 0:
-            return ZERO if len(scope) == 2 else np.zeros(tuple(self.cards[i] for i in scope))
-        if isinstance(table, AbsDiff | SqDiff) and table.weight < 0 and len(scope) == 2:
-            return expand(table, self.cards[scope[0]], self.cards[scope[1]])
-        return table
-
-    def _signed(self, name: str, scope: tuple[int, ...], index: int, weight: float) -> int:
-        """The id of the table a weighted factor reads: the one meant, its negative, or zeros."""
-        if weight > 0:
-            return index
-        if weight == 0:
-            return self.share(self._storable(ZERO, scope, weight))
-        opposite = negate(self.table(index), name)
-        if not isinstance(opposite, np.ndarray):
-            return self.share(self._storable(opposite, scope, weight))
-        if index not in self.negatives:
-            self.negatives[index] = self.add_table(opposite)
-            self.private.add(self.negatives[index])
-        return self.negatives[index]
+    def _zeros(self, scope: tuple[int, ...]) -> HeldTable:
+        shape = self._shape(scope, False)
+        return ZERO if len(shape) == 2 else Dense(np.zeros(prod(shape)), shape)
 
     # -- the whole ---------------------------------------------------------------------------------------------
 
     def arrays(self) -> ModelArrays:
         """Base and additions as one set of arrays."""
         base, tables, factors = self.base, self.tables, self.factors
-        dense = [t for t in tables if isinstance(t, np.ndarray)]
-        out = ModelArrays(cards=base.cards, unary=self.unary, constant=self.constant)
-        arity = [t.ndim if isinstance(t, np.ndarray) else 2 for t in tables]
-        out.table_arity = _joined(base.table_arity, arity, np.int32)
+        dense = [t for t in tables if isinstance(t, Dense)]
+        cards = base.cards if len(self.cards) == len(base.cards) else np.array(self.cards, np.int32)
+        out = ModelArrays(cards=cards, unary=self.unary, constant=self.constant)
+        out.table_arity = _joined(base.table_arity, [arity_of(t) for t in tables], np.int32)
         out.dims = _joined(base.dims, [d for t in dense for d in t.shape], np.int32)
-        out.values = np.concatenate([base.values, *(t.ravel() for t in dense)]) if dense else base.values
+        out.values = np.concatenate([base.values, *(t.values for t in dense)]) if dense else base.values
         if base.params is not None or len(dense) < len(tables):
             kinds = [KINDS.get(type(t), DENSE) for t in tables]
             out.table_kind = _joined(_or(base.table_kind, base.n_tables, 0, np.int32), kinds, np.int32)
-            params = [v for t in tables for v in ((0.0, 0.0) if isinstance(t, np.ndarray) else implicit_params(t))]
+            params = [v for t in tables for v in ((0.0, 0.0) if isinstance(t, Dense) else implicit_params(t))]
             out.params = _joined(_or(base.params, 2 * base.n_tables, 0, np.float64), params, np.float64)
         out.factor_table = _joined(base.factor_table, [f[0] for f in factors], np.int32)
         if base.factor_weight is not None or any(f[1] != 1 for f in factors):
@@ -223,11 +302,34 @@ class Builder:
             before, sizes = base.factor_begin(), np.fromiter((len(f[3]) for f in factors), np.int64, len(factors))
             out.var_begin = np.concatenate((before, before[-1] + np.cumsum(sizes)))
         out.vars = _joined(base.vars, [i for f in factors for i in f[3]], np.int32)
+        self.leftovers.put(out)
         return out
 
 
 def _index(i: Any) -> int:
     return operator.index(i)
+
+
+def _own(table: Dense) -> Dense:
+    """With scores that are ours: the caller may reuse the array."""
+    return Dense(np.array(table.values), table.shape)
+
+
+def _extent(base: ModelArrays) -> tuple[float, float]:
+    """What no sum of the scores exceeds, and what no weighted score but 0 is below."""
+    weights = np.ones(1) if base.factor_weight is None or not base.n_factors else base.factor_weight
+    unary = 0.0 if base.unary is None else size_of(Dense(base.unary, base.unary.shape), 1)[0]
+    largest, least = size_of(Dense(base.values, base.values.shape), 1)
+    if base.params is not None and base.table_kind is not None:
+        p, kind = np.abs(base.params.reshape(-1, 2)), base.table_kind
+        far = float(base.cards.max(initial=1)) ** 2  # no difference is larger, squared or not
+        steps = p[kind > POTTS, 0] * np.minimum(1.0, p[kind > POTTS, 1])
+        for scores in (p[kind == POTTS].reshape(-1), p[kind > POTTS, 0] * far, steps):
+            size = size_of(Dense(scores, scores.shape), 1)
+            largest, least = max(largest, size[0]), min(least, size[1])
+    factors = base.n_factors * largest * float(weights.max())
+    constant = abs(base.constant) if base.constant > -inf else 0.0
+    return constant + len(base.cards) * unary + factors, least * float(weights.min())
 
 
 def _joined(base: NDArray[Any], more: list[Any], dtype: Any) -> NDArray[Any]:
@@ -236,85 +338,3 @@ def _joined(base: NDArray[Any], more: list[Any], dtype: Any) -> NDArray[Any]:
 
 def _or(array: NDArray[Any] | None, n: int, fill: float, dtype: Any) -> NDArray[Any]:
     return np.full(n, fill, dtype) if array is None else array
-
-
-class StoredTables:
-    """The tables of a model one by one: an array (a view), or the implicit table it stands for."""
-
-    def __init__(self, arrays: ModelArrays) -> None:
-        self.arrays = arrays
-        self.dims_begin, self.values_begin = arrays.dims_begin(), arrays.values_begin()
-
-    def __len__(self) -> int:
-        return self.arrays.n_tables
-
-    def __getitem__(self, index: int) -> AnyTable:
-        a = self.arrays
-        kind = DENSE if a.table_kind is None else int(a.table_kind[index])
-        if kind != DENSE:
-            assert a.params is not None
-            p0, p1 = map(float, a.params[2 * index : 2 * index + 2])
-            return _IMPLICIT[kind](p0, p1)
-        shape = a.dims[self.dims_begin[index] : self.dims_begin[index + 1]]
-        values: NDArray[np.float64] = a.values[self.values_begin[index] : self.values_begin[index + 1]]
-        return values.reshape(tuple(shape))
-
-
-def check_implicit(name: str, table: ImplicitTable) -> ImplicitTable:
-    """Refuses parameters that would give NaN or +inf."""
-    p0, p1 = implicit_params(table)
-    if isinstance(table, Potts):
-        if isnan(p0) or isnan(p1) or inf in (p0, p1):
-            raise ModelError(f"{name}: Potts scores must be finite or -inf, not {p0} and {p1}")
-    elif not isfinite(p0) or not p1 > 0:
-        raise ModelError(
-            f"{name}: {type(table).__name__} needs a finite weight and a truncation > 0, not {p0} and {p1}"
-        )
-    return table
-
-
-def check_dense(name: str, table: ArrayLike, shape: tuple[int, ...], scope: tuple[int, ...]) -> NDArray[np.float64]:
-    """The table as float64 in the shape its variables need; a flat table of the right size will do."""
-    try:
-        values = np.ascontiguousarray(table, np.float64)
-        if table is None:  # which numpy takes for a NaN
-            raise TypeError
-    except (TypeError, ValueError):
-        raise ModelError(f"{name}: its table is not an array of numbers") from None
-    size = 1
-    for k in shape:
-        size *= k  # Python integers: no overflow
-    if values.size != size or (values.shape != shape and values.ndim > 1):
-        of = f"variables {list(scope)} need a table" if scope else "it must be a table"
-        raise ModelError(f"{name}: {of} of shape {shape}, that is {size} entries, not {values.shape}")
-    values = values.reshape(shape)
-    if not bool((values < inf).all()):
-        at = tuple(map(int, np.argwhere(~(values < inf))[0]))
-        what = "NaN" if isnan(values[at]) else "+inf"
-        raise ModelError(f"{name}: entry {at} is {what}; scores must be finite or -inf")
-    return values
-
-
-def negate(table: AnyTable, name: str) -> AnyTable:
-    """The opposite scores; a forbidden state has none."""
-    if isinstance(table, np.ndarray):
-        if bool((table == -inf).any()):
-            raise ModelError(f"{name}: a negative weight cannot be applied to a table with forbidden states (-inf)")
-        return 0.0 - table
-    if isinstance(table, Potts) and -inf in (table.same, table.different):
-        raise ModelError(f"{name}: a negative weight cannot be applied to a table with forbidden states (-inf)")
-    return negated(table)
-
-
-def weigh(table: NDArray[np.float64], weight: float, name: str) -> NDArray[np.float64]:
-    """weight * table, where a weight of zero gives zeros even for forbidden states."""
-    if weight == 1:
-        return table
-    if weight == 0:
-        return np.zeros_like(table)
-    if weight < 0:
-        negate(table, name)
-    scores: NDArray[np.float64] = weight * table
-    if not bool(np.isfinite(scores[table > -inf]).all()):
-        raise ModelError(f"{name}: weight {weight:g} times its table overflows")
-    return scores

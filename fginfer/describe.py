@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from scipy.sparse.csgraph import connected_components  # type: ignore[import-unt
 
 from fginfer.core.arrays import POTTS, ModelArrays
 from fginfer.html import html_table
+from fginfer.rules import Rule
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
@@ -25,7 +28,7 @@ class Description:
     factors: int  # as given
     interactions: int  # factors over two or more variables
     tables: int  # distinct tables that they share
-    implicit_tables: int  # of these, Potts and (truncated) differences, which are never expanded
+    implicit_tables: int  # how many of these are Potts and (truncated) differences, which are never expanded
     table_entries: int  # distinct scores stored
     max_labels: int
     max_arity: int
@@ -34,12 +37,13 @@ class Description:
     components: int
     forest: bool  # no cycles: solvable exactly in one sweep (factors over the same variables count once)
     forbidden_labels: int  # unary scores that are -inf
-    constraints: int  # interactions whose table forbids a state
+    constraints: int  # interactions and rules that forbid a state
     binary: bool  # at most two labels everywhere
     submodular: (
         bool | None
     )  # binary and solvable by one max-flow; None where some interaction has three variables or more
     memory: int  # bytes held by the model
+    rules: dict[str, int] = field(default_factory=dict)  # kind of constraint that was said in words -> how many
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -50,9 +54,9 @@ class Description:
 
 def describe(graph: FactorGraph) -> Description:
     """See FactorGraph.describe."""
-    a = graph.to_arrays()
+    a, rules = graph.table_arrays(), graph.rules
     arity = np.diff(a.factor_begin())
-    components, forest = _shape(a, arity)
+    components, forest = _shape(a, arity, rules)
     binary = graph.max_labels <= 2
     assert a.unary is not None
     return Description(
@@ -63,16 +67,17 @@ def describe(graph: FactorGraph) -> Description:
         implicit_tables=int((~a.is_dense()).sum()),
         table_entries=graph.table_entries,
         max_labels=graph.max_labels,
-        max_arity=int(arity.max()) if len(arity) else 0,
+        max_arity=max(int(arity.max(initial=0)), *(len(rule.variables) for rule in rules), 0),
         arities=_histogram(arity),
         labels=_histogram(a.cards),
         components=components,
         forest=forest,
         forbidden_labels=int((a.unary == -np.inf).sum()),
-        constraints=int(_forbids(a)[a.factor_table].sum()),
+        constraints=int(_forbids(a)[a.factor_table].sum()) + sum(rule.forbids() for rule in rules),
         binary=binary,
-        submodular=_submodular(a, arity) if binary else False,
-        memory=graph.snapshot().memory,
+        submodular=(None if rules else _submodular(a, arity)) if binary else False,
+        memory=graph.table_snapshot().memory,
+        rules=dict(Counter(rule.kind for rule in rules)),
     )
 
 
@@ -81,7 +86,7 @@ def _histogram(values: NDArray[Any]) -> dict[int, int]:
     return dict(zip(kinds.tolist(), counts.tolist(), strict=True))
 
 
-def _shape(a: ModelArrays, arity: NDArray[Any]) -> tuple[int, bool]:
+def _shape(a: ModelArrays, arity: NDArray[Any], rules: Sequence[Rule] = ()) -> tuple[int, bool]:
     """Components, and whether there are no cycles, of the bipartite graph of variables and distinct scopes."""
     n, begin = len(a.cards), a.factor_begin()
     rows, cols, at = [], [], n
@@ -96,6 +101,10 @@ def _shape(a: ModelArrays, arity: NDArray[Any]) -> tuple[int, bool]:
         rows.append(np.repeat(np.arange(at, at + len(scopes)), k))
         cols.append(scopes.reshape(-1))
         at += len(scopes)
+    for rule in (r for r in rules if r.variables):
+        rows.append(np.full(len(rule.variables), at))
+        cols.append(np.array(rule.variables, np.int64))
+        at += 1
     if not rows:
         return n, True
     r, c = np.concatenate(rows), np.concatenate(cols)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.builder import KINDS, ZERO, AnyTable, check_implicit, implicit_params, negate
 from fginfer.core.arrays import DENSE, ModelArrays
 from fginfer.errors import ModelError
+from fginfer.options import is_number
+from fginfer.table_roles import TableRoles
+from fginfer.table_values import KINDS, ZERO, AnyTable, check_implicit, implicit_params, is_reward, negate, numbers
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, expand
 
 
@@ -24,13 +26,16 @@ def bulk_arrays(
     weights: ArrayLike | None,
     transposed: ArrayLike | None,
     constant: float,
-) -> tuple[ModelArrays, dict[int, int]]:
-    """The arrays, and which table is the negative of which."""
-    out = ModelArrays(cards=cards, unary=_unary(cards, unaries), constant=float(constant))
+) -> tuple[ModelArrays, TableRoles]:
+    """The arrays, and what is to be known about their tables: which is the negative of which. None is shared."""
+    if not is_number(constant):
+        raise ModelError(f"the constant must be a number, not {constant!r}")
+    unary = None if unaries is None else unary_array(cards, unaries)
+    out = ModelArrays(cards=cards, unary=unary, constant=float(constant))
     if edges is None:
         if any(given is not None for given in (table_ids, tables, weights, transposed)):
             raise ModelError("tables, table_ids, weights and transposed need edges")
-        return out, {}
+        return out, TableRoles()
     scopes = _integers(edges, "edges")
     if scopes.size == 0:
         scopes = scopes.reshape(0, scopes.shape[1] if scopes.ndim == 2 and scopes.shape[1] >= 2 else 2)
@@ -47,12 +52,14 @@ def bulk_arrays(
         flags = np.asarray(transposed)
         if flags.shape != (n,):
             raise ModelError(f"transposed must have {n} entries, not shape {flags.shape}")
+        if flags.size and flags.dtype.kind not in "biu":
+            raise ModelError(f"transposed must be True or False for each factor, not of type {flags.dtype}")
         out.factor_transposed = flags.astype(bool).astype(np.uint8)
     if weights is not None:
         _weigh(out, store, weights, scopes)
     _expand_rewards(out, store, scopes)
     store.into(out)
-    return out, store.negatives
+    return out, store.roles
 
 
 class _Store:
@@ -61,7 +68,7 @@ class _Store:
     def __init__(self, tables: Any) -> None:
         self.stacked: NDArray[np.float64] | None = None
         self.added: list[AnyTable] = []
-        self.negatives: dict[int, int] = {}
+        self.roles = TableRoles()
         if tables is None:
             raise ModelError("edges need tables")
         if isinstance(tables, Potts | AbsDiff | SqDiff):
@@ -71,9 +78,13 @@ class _Store:
                 raise ModelError(
                     f"tables must be a list, or an array (tables, labels, labels), not of shape {tables.shape}"
                 )
-            self.stacked = np.ascontiguousarray(tables, np.float64)
+            self.stacked = numbers("tables", tables)
         else:
-            self.added = [_table(t, k) for k, t in enumerate(tables)]
+            try:
+                listed = list(tables)
+            except TypeError:
+                raise ModelError(f"tables must be a list of tables, not {tables!r}") from None
+            self.added = [_table(t, k) for k, t in enumerate(listed)]
 
     def __len__(self) -> int:
         return (0 if self.stacked is None else len(self.stacked)) + len(self.added)
@@ -108,14 +119,14 @@ class _Store:
 def _table(table: Any, index: int) -> AnyTable:
     if isinstance(table, Potts | AbsDiff | SqDiff):
         return check_implicit(f"table {index}", table)
-    try:
-        return np.ascontiguousarray(table, np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"table {index} is not an array of numbers") from None
+    return numbers(f"table {index}", table)
 
 
 def _integers(given: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise ModelError(f"{name} must be an array of integers; its rows differ in length") from None
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ModelError(f"{name} must be integers (the numbers of variables, tables ...), not {array.dtype}")
     return array
@@ -128,25 +139,42 @@ def _check_range(ids: NDArray[Any], n: int, what: str) -> None:
         raise ModelError(f"factor {factor} refers to {what} {int(bad[(bad < 0) | (bad >= n)][0])}; there are {n}")
 
 
-def _unary(cards: NDArray[np.int32], unaries: Any) -> NDArray[np.float64] | None:
-    if unaries is None:
-        return None
-    total = int(cards.sum(dtype=np.int64))
-    if not isinstance(unaries, np.ndarray) or unaries.dtype == object:
-        rows = list(unaries)
-        if rows and np.ndim(rows[0]) == 1:
+def unary_array(cards: NDArray[np.int32], unaries: Any) -> NDArray[np.float64]:
+    """All unary scores one after the other; see FactorGraph.from_arrays for the ways to give them."""
+    if not isinstance(unaries, np.ndarray) and isinstance(unaries, Sequence) and not isinstance(unaries, str):
+        rows = [numbers(f"unary table {i}", row) for i, row in enumerate(unaries)]
+        if any(row.ndim == 1 for row in rows):
             if len(rows) != len(cards):
                 raise ModelError(f"{len(rows)} unary tables are given for {len(cards)} variables")
             for i, row in enumerate(rows):
-                if np.shape(row) != (cards[i],):
-                    raise ModelError(f"variable {i} has {cards[i]} labels, its unary table has shape {np.shape(row)}")
-            return np.concatenate([np.asarray(row, np.float64) for row in rows])
-    flat = np.asarray(unaries, np.float64)
-    if flat.ndim == 2 and flat.shape[0] == len(cards) and bool((cards == flat.shape[1]).all()):
-        flat = flat.reshape(-1)
-    if flat.shape != (total,):
-        raise ModelError(f"unaries must hold one score per label, {total} in all, not shape {flat.shape}")
-    return flat
+                if row.shape != (cards[i],):
+                    raise ModelError(f"variable {i} has {cards[i]} labels, its unary table has shape {row.shape}")
+            return np.concatenate(rows)
+    flat = numbers("unaries", unaries)
+    total, labels = int(cards.sum(dtype=np.int64)), int(cards[0]) if len(cards) else 0
+    uniform = bool((cards == labels).all())
+    if flat.shape != (total,) and not (uniform and flat.shape == (len(cards), labels)):
+        or_rows = f" or {(len(cards), labels)}" if uniform else ""
+        raise ModelError(
+            f"unaries must hold one score per label, {total} in all, in the shape ({total},){or_rows}, not {flat.shape}"
+        )
+    return flat.reshape(-1)
+
+
+def variables_array(variables: Any, n: int, number: Callable[[Any], int]) -> NDArray[np.int32]:
+    """Numbers of n variables, each named once; `number` finds that of one that may be called by its name."""
+    if isinstance(variables, str):
+        raise ModelError(f"variables must be a list of variables, not {variables!r}")
+    if isinstance(variables, np.ndarray) and variables.dtype.kind in "iu" and variables.ndim == 1:
+        which = variables.astype(np.int64)
+    else:
+        which = np.array([number(v) for v in variables], np.int64)
+    if len(which) and not 0 <= which.min() <= which.max() < n:
+        wrong = which.min() if which.min() < 0 else which.max()
+        raise ModelError(f"there is no variable {wrong}; there are {n}")
+    if len(np.unique(which)) < len(which):
+        raise ModelError("a variable is listed twice")
+    return which.astype(np.int32)
 
 
 def _table_ids(table_ids: ArrayLike | None, n: int, n_tables: int) -> NDArray[np.int32]:
@@ -166,7 +194,7 @@ def _table_ids(table_ids: ArrayLike | None, n: int, n_tables: int) -> NDArray[np
 def _weigh(out: ModelArrays, store: _Store, weights: ArrayLike, scopes: NDArray[Any]) -> None:
     """Positive weights as they are; negative ones on negated tables; zero ones on a table of zeros."""
     n, arity = scopes.shape
-    w = np.asarray(weights, np.float64)
+    w = numbers("weights", weights)
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.shape != (n,):
@@ -179,7 +207,8 @@ def _weigh(out: ModelArrays, store: _Store, weights: ArrayLike, scopes: NDArray[
         used = np.unique(out.factor_table[negative])
         remap = np.zeros(len(store), np.int32)
         for t in used.tolist():
-            store.negatives[t] = remap[t] = store.add(negate(store[t], f"table {t}"))
+            remap[t] = store.add(negate(store[t], f"table {t}"))
+            store.roles.pair(t, int(remap[t]))
         out.factor_table = np.where(negative, remap[out.factor_table], out.factor_table)
     zero = w == 0
     if zero.any():
@@ -196,22 +225,18 @@ def _weigh(out: ModelArrays, store: _Store, weights: ArrayLike, scopes: NDArray[
 def _expand_rewards(out: ModelArrays, store: _Store, scopes: NDArray[Any]) -> None:
     """A difference table with a negative weight rewards distance; it is written out once per pair of label counts."""
     first = 0 if store.stacked is None else len(store.stacked)
-    rewards = [t for t in range(first, len(store)) if _is_reward(store[t])]
+    rewards = [t for t in range(first, len(store)) if is_reward(store[t])]
     for t in rewards:
         table = store[t]
         users = np.flatnonzero(out.factor_table == t)
         shapes = out.cards[scopes[users]]
         if out.factor_transposed is not None:
             out.factor_transposed[users] = 0  # symmetric
-        store.added[t - first] = ZERO  # keeps the ids in place
-        distinct, which = np.unique(shapes, axis=0, return_inverse=True)
         assert isinstance(table, AbsDiff | SqDiff)
+        store.added[t - first], store.roles.rewards[t] = ZERO, table  # keeps the ids in place
+        distinct, which = np.unique(shapes, axis=0, return_inverse=True)
         ids = np.array([store.add(expand(table, int(r), int(c))) for r, c in distinct.tolist()], np.int32)
         out.factor_table[users] = ids[which.reshape(-1)]
-
-
-def _is_reward(table: AnyTable) -> bool:
-    return isinstance(table, AbsDiff | SqDiff) and table.weight < 0
 
 
 def grid_arrays(

@@ -3,56 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.builder import AnyTable, Builder, StoredTables, check_dense, negate
 from fginfer.condition import Conditioned, condition
-from fginfer.core.arrays import ModelArrays, begins
+from fginfer.constraints import Constraints
+from fginfer.core.arrays import ModelArrays
 from fginfer.core.model import Model
 from fginfer.errors import ModelError
 from fginfer.from_arrays import bulk_arrays, grid_arrays
 from fginfer.html import html_table
-from fginfer.labelings import DenseShapes, Factor, check_cards, check_labels, factor_list, scores_at
+from fginfer.labelings import Factor, check_labels, check_range, factor_list, scores_at
+from fginfer.rules.scores import rule_scores, score_with_rules
+from fginfer.table_values import AnyTable, StoredTables
 from fginfer.tables import ImplicitTable, TableRef
+from fginfer.what_if import WhatIf
 
 if TYPE_CHECKING:  # networkx and scipy load when first needed: they take longer than most solves
     import networkx as nx  # type: ignore[import-untyped, unused-ignore]
 
     from fginfer.describe import Description
+    from fginfer.lower import Lowered
 
 
-class FactorGraph:
+class FactorGraph(WhatIf, Constraints):
     """A discrete factor graph: variables with `cards[i]` labels, and factors with score tables over some of them.
 
     >>> g = FactorGraph([2, 3])
-    >>> g.add_factor([0], [0.0, 1.0])
-    >>> g.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    >>> prior = g.add_factor([0], [0.0, 1.0])
+    >>> tie = g.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
     >>> g.score([1, 2])
     3.0
 
+    `variables={"rain": ["no", "yes"], "floor": 3}` gives names as well; a name then does wherever a number would.
     Factors over one variable are added to its unary scores, factors over none to the constant. Tables with equal
     contents are stored once. Factors may be added at any time; `set_unary` and `set_table` change numbers in place.
     Solvers already running keep the model they started with.
     All methods may be called from several threads.
-    """
 
-    def __init__(self, cards: ArrayLike) -> None:
-        self._cards = check_cards(cards)
-        self.lock = RLock()  # held while the model is built or changed
-        self._given = 0  # factors as given, arity 0 and 1 included
-        self._private: set[int] = set()
-        self._negatives: dict[int, int] = {}
-        self._offsets: NDArray[np.int64] | None = None
-        self._shapes: DenseShapes | None = None
-        # Either a builder that collects factors, or the finished model.
-        self._builder: Builder | None = None
-        self._model: Model | None = None
-        self._cutoff = -inf
+    What is easier said than listed is a constraint: `add_at_most`, `add_clause`, `add_all_different` and others, which
+    never become a table over all their variables. Every `add_...` returns a handle.
+    """
 
     # -- building ----------------------------------------------------------------------------------------------
 
@@ -99,8 +92,8 @@ class FactorGraph:
         -2.0
         """
         graph = cls(cards)
-        arrays, negatives = bulk_arrays(graph._cards, unaries, edges, table_ids, tables, weights, transposed, constant)
-        graph._negatives = negatives
+        given = unaries, edges, table_ids, tables, weights, transposed, constant
+        arrays, graph._roles = bulk_arrays(graph._cards, *given)
         graph._given = arrays.n_factors + (0 if unaries is None else len(graph._cards))
         graph._model = arrays.build()
         return graph
@@ -128,35 +121,6 @@ class FactorGraph:
         """
         return cls.from_arrays(**grid_arrays(shape, unary, pairwise, weights))
 
-    def add_table(self, table: ArrayLike | ImplicitTable) -> TableRef:
-        """A table that factors share by its handle: `set_table` changes it for all of them, and for no others."""
-        with self.lock:
-            return TableRef(self._building().add_own_table(table))
-
-    def add_factor(
-        self,
-        variables: Sequence[int],
-        table: ArrayLike | ImplicitTable | TableRef,
-        *,
-        weight: float = 1.0,
-        transposed: bool = False,
-    ) -> None:
-        """Adds a factor with scores `weight * table` over `variables`, the last variable fastest.
-
-        The table is an array with one axis per variable (or flat), `Potts`, `AbsDiff` or `SqDiff` (never expanded),
-        or a handle from `add_table`. Equal arrays are stored once. A weight may be negative (not with -inf entries)
-        or zero (then nothing is forbidden either). `transposed` (pairwise) reads it as table[x_second, x_first].
-        """
-        with self.lock:
-            self._building().add_factor(f"factor {self._given}", variables, table, float(weight), bool(transposed))
-            self._given += 1
-
-    def _building(self) -> Builder:
-        if self._builder is None:
-            base = ModelArrays(cards=self._cards) if self._model is None else ModelArrays.of_model(self._model)
-            self._builder = Builder(base, self._private, self._negatives)
-        return self._builder
-
     # -- reading -----------------------------------------------------------------------------------------------
 
     @property
@@ -182,74 +146,63 @@ class FactorGraph:
     @property
     def table_entries(self) -> int:
         """Distinct scores stored: unaries, dense tables (each once), two parameters per implicit table."""
-        a = self.to_arrays()
+        a = self.table_arrays()
         return int(self._cards.sum(dtype=np.int64)) + len(a.values) + 2 * int((~a.is_dense()).sum())
 
     @property
     def constant(self) -> float:
         """The score of the factors over no variable."""
         with self.lock:
-            return float(self._builder.constant) if self._builder is not None else float(self.to_arrays().constant)
-
-    @property
-    def model(self) -> Model:
-        """The model of the core, built on first use."""
-        with self.lock:
-            if self._builder is not None or self._model is None:
-                self._model = self._building().arrays().build()
-                self._builder = self._shapes = None
-            return self._model
+            return float(self._builder.constant if self._builder is not None else self.table_arrays().constant)
 
     def snapshot(self) -> Model:
         """A model with the present numbers, which later changes do not touch."""
         with self.lock:
             return self.model.snapshot()
 
-    @property
-    def cutoff(self) -> float:
-        """Only labelings with a score above it count; -inf (the default): all without a forbidden state.
-
-        Formats with a bound on the total cost set it, and solve takes one of its own as well. A model whose best score
-        is at most the cutoff is infeasible.
-        """
-        return self._cutoff
-
-    @cutoff.setter
-    def cutoff(self, score: float) -> None:
-        if not score < inf:  # NaN, too
-            raise ModelError(f"the cutoff must be finite or -inf, not {score}")
-        self._cutoff = float(score)
+    def table_snapshot(self) -> Model:
+        """The same without constraints."""
+        with self.lock:
+            return self.table_model.snapshot()
 
     def copy(self) -> FactorGraph:
         """An independent graph; numbers are shared until one of the two changes them."""
         with self.lock:
-            other = FactorGraph.from_model(self.snapshot(), self._given)
-            other._cutoff = self._cutoff
-            other._private, other._negatives = set(self._private), dict(self._negatives)
+            other = FactorGraph.from_model(self.table_snapshot(), self._given)
+            other._cutoff, other._names = self._cutoff, self.shared_names()
+            other._roles, other._rules, other._log = self._roles.copy(), list(self._rules), self._log.copy()
+            other._fixed = dict(self._fixed)
         return other
 
     def to_arrays(self) -> ModelArrays:
-        """The whole model as flat read-only arrays (views: nothing is copied, later changes do not show)."""
+        """The whole model as flat read-only arrays (views: nothing is copied, later changes do not show).
+
+        Arrays hold no constraints: a graph that has some gives `lowered().graph.to_arrays()`.
+        """
         with self.lock:
             return ModelArrays.of_model(self.model)
 
-    def unary(self, variable: int) -> NDArray[np.float64]:
+    def table_arrays(self) -> ModelArrays:
+        """The factors that have tables in the same way; constraints are in `rules`."""
+        with self.lock:
+            return ModelArrays.of_model(self.table_model)
+
+    def unary(self, variable: int | str) -> NDArray[np.float64]:
         """The unary scores of a variable."""
-        self._check_variable(variable)
-        begin = self._unary_begin()
+        variable, begin = self.variable(variable), self._unary_begin()
         return self._unary()[begin[variable] : begin[variable + 1]].copy()
 
     def table(self, table: int | TableRef) -> AnyTable:
-        """A stored table: an array (read-only), or Potts, AbsDiff, SqDiff."""
-        arrays = self.to_arrays()
-        index = table.index if isinstance(table, TableRef) else int(table)
-        if not 0 <= index < arrays.n_tables:
-            raise ModelError(f"there is no table {index}; there are {arrays.n_tables}")
-        return StoredTables(arrays)[index]
+        """A stored table: an array (read-only; flat if numpy cannot have its many axes), or Potts, AbsDiff, SqDiff."""
+        with self.lock:
+            arrays, index = self.table_arrays(), self._table_number(table)
+            if not 0 <= index < arrays.n_tables:
+                raise ModelError(f"there is no table {index}; there are {arrays.n_tables}")
+            return self._roles.rewards.get(index) or StoredTables(arrays)[index]
 
     def factors(self) -> list[Factor]:
-        """The factors over two or more variables, in the order in which they were added."""
-        return factor_list(self.to_arrays())
+        """The factors with tables over two or more variables, in the order in which they were added."""
+        return factor_list(self.table_arrays())
 
     def __repr__(self) -> str:
         return f"<FactorGraph: {self.n_variables} variables, {self.n_factors} factors, up to {self.max_labels} labels>"
@@ -260,13 +213,17 @@ class FactorGraph:
 
     def __reduce__(self) -> Any:
         with self.lock:
-            return _restore, (self.to_arrays(), self._given, self._private, self._negatives, self._cutoff)
+            rest = self._roles.copy(), self._cutoff, self._names, list(self._rules), self._log.copy(), self._fixed
+            return _restore, (self.table_arrays(), self._given, *rest)
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
     def score(self, labels: ArrayLike) -> float:
-        """The score of a labeling, summed from the tables; -inf if it uses a forbidden state."""
-        return self.snapshot().score(self.check_labels(labels))
+        """The score of a labeling, summed from tables and constraints; -inf if it uses a forbidden state."""
+        x = self.check_labels(labels)
+        with self.lock:
+            model, rules = self.table_snapshot(), self.rules
+        return score_with_rules(model, rules, x) if rules else model.score(x)
 
     def energy(self, labels: ArrayLike) -> float:
         """Minus the score."""
@@ -274,7 +231,17 @@ class FactorGraph:
 
     def factor_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
         """One score per factor over two or more variables, in the order of `factors()`."""
-        return self.snapshot().factor_scores(self.check_labels(labels))
+        return self.table_snapshot().factor_scores(self.check_labels(labels))
+
+    def rule_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """One score per constraint, in the order of `rules`.
+
+        >>> graph = FactorGraph([2, 2])
+        >>> soft, hard = graph.add_clause([(0, 1)], penalty=2.0), graph.add_clause([(1, 1)])
+        >>> graph.rule_scores([0, 1]).tolist()
+        [-2.0, 0.0]
+        """
+        return rule_scores(self.rules, check_range(self.check_labels(labels), self._cards))
 
     def unary_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
         """One score per variable: its unary score (factors over it alone, summed) at its label."""
@@ -284,45 +251,25 @@ class FactorGraph:
         """The labeling as the core takes it; the core checks the ranges."""
         return check_labels(labels, self._cards)
 
-    def condition(self, evidence: Mapping[int, int]) -> Conditioned:
-        """The graph that is left when variables are fixed ({variable: label}), and how to map its labelings back."""
+    def condition(self, evidence: Mapping[Any, Any]) -> Conditioned:
+        """The graph that is left when variables are fixed ({variable: label}, by number or name), and the way back."""
         return condition(self, evidence)
 
-    # -- new numbers -------------------------------------------------------------------------------------------
-
-    def set_unary(self, variable: int, scores: ArrayLike) -> None:
-        """Replaces the unary scores of a variable; running solvers keep the old ones."""
-        self._check_variable(variable)
-        values = check_dense(f"variable {variable}", scores, (int(self._cards[variable]),), (variable,))
-        with self.lock:
-            if self._builder is not None:
-                begin = self._builder.begin
-                self._builder.unary[begin[variable] : begin[variable + 1]] = values
-                return
-            self.model.set_unary(variable, values)
-
-    def set_unaries(self, scores: ArrayLike) -> None:
-        """Replaces all unary scores: concatenated, or (variables, labels) where all label counts are equal."""
-        values = np.ascontiguousarray(scores, np.float64).reshape(-1)
-        total = int(self._unary_begin()[-1])
-        if values.shape != (total,):
-            raise ModelError(f"unaries must hold one score per label, {total} in all, not {values.size}")
-        with self.lock:
-            self.model.set_all_unary(values)
-
-    def set_table(self, table: int | TableRef, values: ArrayLike) -> None:
-        """Replaces the entries of a dense table, for all factors that share it; running solvers keep the old ones.
-
-        `table` is a handle from `add_table`, an id given to `from_arrays`, or `factors()[f].table`.
-        """
-        with self.lock:
-            index = table.index if isinstance(table, TableRef) else int(table)
-            new = check_dense(f"table {index}", values, self._table_shape(index), ())
-            self.model.set_table(index, new)
-            if index in self._negatives:
-                self.model.set_table(self._negatives[index], np.asarray(negate(new, f"table {index}")))
-
     # -- views -------------------------------------------------------------------------------------------------
+
+    def lowered(self) -> Lowered:
+        """The same model in tables alone: constraints become small tables with auxiliary variables behind the others.
+
+        It is what methods work on; `complete` and `result` of it translate labelings and results.
+
+        >>> graph = FactorGraph([2] * 10)
+        >>> handle = graph.add_at_most(2, [(i, 1) for i in range(10)])
+        >>> graph.lowered().graph
+        <FactorGraph: 11 variables, 2 factors, up to 3 labels>
+        """
+        from fginfer.lower import lower
+
+        return lower(self)
 
     def describe(self) -> Description:
         """Sizes, histograms, components, forest or not, hard constraints, binary and submodular or not, memory."""
@@ -370,31 +317,13 @@ class FactorGraph:
 
     # -- small helpers -----------------------------------------------------------------------------------------
 
-    def _check_variable(self, variable: int) -> None:
-        if not 0 <= variable < self.n_variables:
-            raise ModelError(f"there is no variable {variable}; there are {self.n_variables}")
-
-    def _table_shape(self, index: int) -> tuple[int, ...]:
-        """The shape of a dense table, from copies: a view held here would make the next change copy all tables."""
-        model = self.model
-        if self._shapes is None:
-            self._shapes = DenseShapes(ModelArrays.of_model(model))
-        return self._shapes[index]
-
     def _unary(self) -> NDArray[np.float64]:
-        unary = self.to_arrays().unary
+        unary = self.table_arrays().unary
         assert unary is not None
         return unary
 
-    def _unary_begin(self) -> NDArray[np.int64]:
-        if self._offsets is None:
-            self._offsets = begins(self._cards)
-        return self._offsets
 
-
-def _restore(
-    arrays: ModelArrays, given: int, private: set[int], negatives: dict[int, int], cutoff: float
-) -> FactorGraph:
+def _restore(arrays: ModelArrays, given: int, *state: Any) -> FactorGraph:
     graph = FactorGraph.from_model_arrays(arrays, given)
-    graph._private, graph._negatives, graph._cutoff = private, negatives, cutoff
+    graph._roles, graph._cutoff, graph._names, graph._rules, graph._log, graph._fixed = state
     return graph

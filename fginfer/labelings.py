@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.arrays import ModelArrays
 from fginfer.errors import ModelError
+from fginfer.options import is_number
 
 _MOST_ENTRIES = 2**45  # more scores than any machine can hold: refused before an allocation is tried
 _MOST = np.iinfo(np.int32).max
@@ -34,6 +35,13 @@ def factor_list(a: ModelArrays) -> list[Factor]:
     ]
 
 
+def check_index(what: str, given: Any) -> int:
+    """The number of a variable or table; ModelError unless it is an integer."""
+    if not is_number(given, whole=True):
+        raise ModelError(f"a {what} is named by its number, an integer, not {given!r}")
+    return int(given)
+
+
 def check_cards(cards: ArrayLike) -> NDArray[np.int32]:
     """Label counts as the core takes them, read-only."""
     given = np.asarray(cards)
@@ -51,26 +59,37 @@ def check_cards(cards: ArrayLike) -> NDArray[np.int32]:
 
 def check_labels(labels: ArrayLike, cards: NDArray[np.int32]) -> NDArray[np.int32]:
     """A labeling as the core takes it; the core checks the ranges."""
-    x = np.asarray(labels)
+    try:
+        x = np.asarray(labels)
+    except ValueError:
+        raise ModelError(f"a labeling needs {len(cards)} labels, not lists of several lengths") from None
     if x.shape != cards.shape:
-        given = f"an array of shape {x.shape}" if x.ndim or x.dtype != object else f"a {type(labels).__name__}"
+        kind = type(labels).__name__
+        given = f"an array of shape {x.shape}" if x.ndim else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
         hint = "; give its labels" if hasattr(labels, "labels") else ""
         raise ModelError(f"a labeling needs {len(cards)} labels, not {given}{hint}")
     if x.dtype != np.int32:
         if x.size and not np.issubdtype(x.dtype, np.integer):
             raise ModelError(f"labels must be integers, not {x.dtype}")
         if x.size and (x.min() < 0 or x.max() > _MOST):
-            bad = int(np.argmax((x < 0) | (x > _MOST)))
-            raise ModelError(f"label {x[bad]} of variable {bad} is out of range 0..{cards[bad] - 1}")
+            check_range(x, cards)
     return np.ascontiguousarray(x, np.int32)
+
+
+def check_range(x: NDArray[Any], cards: NDArray[np.int32]) -> NDArray[Any]:
+    """The labeling; ModelError if a label is out of range."""
+    bad = np.flatnonzero((x < 0) | (x >= cards))
+    if len(bad):
+        i = int(bad[0])
+        raise ModelError(f"label {x[i]} of variable {i} is out of range 0..{cards[i] - 1}")
+    return x
 
 
 def scores_at(
     x: NDArray[np.int32], cards: NDArray[np.int32], unary: NDArray[np.float64], begin: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """The unary score of each variable at its label."""
-    if len(x) and bool(((x < 0) | (x >= cards)).any()):
-        raise ModelError("a label is out of range")
+    check_range(x, cards)
     scores: NDArray[np.float64] = unary[begin[:-1] + x]
     return scores
 

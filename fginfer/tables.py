@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -38,9 +38,13 @@ ImplicitTable = Potts | AbsDiff | SqDiff
 
 @dataclass(frozen=True)
 class TableRef:
-    """A table of one graph, from FactorGraph.add_table: factors given the same handle share it, others never do."""
+    """A table of one graph, from FactorGraph.add_table: factors given the same handle share it, others never do.
+
+    The graph that made it takes it, and so do copies and pickles of that graph made later. Other graphs refuse it.
+    """
 
     index: int
+    key: str = field(default="", repr=False)
 
 
 def expand(table: ImplicitTable, rows: int, cols: int) -> NDArray[np.float64]:
