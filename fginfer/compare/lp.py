@@ -26,8 +26,8 @@ class LocalPolytope:
     cards: NDArray[np.int32]
     constant: float
 
-    def solve(self, seconds: float) -> tuple[NDArray[np.int32], float] | None:
-        """Rounded labels and the value of the relaxation; None if it was not solved in time."""
+    def solve(self, seconds: float) -> tuple[NDArray[np.int32], float] | str:
+        """Rounded labels and the value of the relaxation; or why there are none: infeasible, time_limit, failed."""
         upper = np.where(self.forbidden, 0.0, np.inf)
         answer = linprog(
             -self.scores,
@@ -37,8 +37,8 @@ class LocalPolytope:
             method="highs",
             options={"time_limit": seconds},
         )
-        if answer.status != 0:
-            return None
+        if answer.status != 0:  # SciPy: 1 a limit, 2 infeasible, 3 unbounded, 4 numerical trouble
+            return {1: "time_limit", 2: "infeasible"}.get(answer.status, "failed")
         begin = begins(self.cards)
         labels = [int(np.argmax(answer.x[begin[i] : begin[i + 1]])) for i in range(len(self.cards))]
         return np.array(labels, np.int32), float(-answer.fun) + self.constant

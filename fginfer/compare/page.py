@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from html import escape
 from math import inf, isfinite
 from pathlib import Path
 
 from fginfer import __version__
+from fginfer.compare.peers import PEERS
 from fginfer.compare.runs import HIT, Comparison, Run
 from fginfer.compare.svg import COLOURS, Line, bars, chart, span
+from fginfer.html import safe
 from fginfer.result import relative_gap
 
 STYLE = """
@@ -58,12 +59,11 @@ def _instance_table(data: Comparison, file: str) -> str:
         found = miss is not None and miss <= HIT
         to_best = run.seconds_to(best) if best is not None else inf
         mark = "best" if found else "miss"
-        note = escape(run.message) if run.message else run.status.replace("_", " ")
         rows.append(
-            f"<tr><td>{escape(method)}</td><td class={mark}>{_cell(run.score, '.6f')}</td>"
+            f"<tr><td>{safe(method)}</td><td class={mark}>{_cell(run.score, '.6f')}</td>"
             f"<td>{_cell(run.bound, '.6f')}</td><td>{_cell(run.gap, '.1e')}</td><td>{_cell(miss, '.1e')}</td>"
             f"<td>{_cell(to_best, '.3f')}</td><td>{_cell(run.seconds, '.3f')}</td><td>{_cell(run.peak_mb, '.0f')}</td>"
-            f"<td>{note}</td></tr>"
+            f"<td>{safe(run.ended)}</td></tr>"
         )
     heads = ("method", "score", "bound", "gap", "below best", "s to best", "s in all", "MB", "status")
     head = "".join(f"<th>{h}</th>" for h in heads)
@@ -148,22 +148,28 @@ def page(data: Comparison, title: str = "Comparison of MAP solvers") -> str:
     names = short_names(data.files)
     s = data.settings
     legend = "".join(
-        f'<span><i style="background:{COLOURS[k % len(COLOURS)]}"></i>{escape(m)}</span>'
+        f'<span><i style="background:{COLOURS[k % len(COLOURS)]}"></i>{safe(m)}</span>'
         for k, m in enumerate(data.methods)
     )
-    missing = "".join(f"<p class=note>Missing, not run: {escape(reason)}.</p>" for reason in data.missing.values())
+    missing = "".join(f"<p class=note>Missing, not run: {safe(reason)}.</p>" for reason in data.missing.values())
+    versions = s.get("versions", {})
+    peers = "".join(
+        f"<p class=note>{safe(name)} ({safe(versions.get(name, 'version unknown'))}): {safe(PEERS[name].what)}.</p>"
+        for name in data.methods
+        if name in PEERS
+    )
+    machine = f"<p class=note>Machine: {safe(s['machine'])}.</p>" if "machine" in s else ""
     sections = "".join(
-        f"<section><h2>{escape(names[f])}</h2>{_instance_table(data, f)}{_curves(data, f)}</section>"
-        for f in data.files
+        f"<section><h2>{safe(names[f])}</h2>{_instance_table(data, f)}{_curves(data, f)}</section>" for f in data.files
     )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title><style>{STYLE}</style></head><body>
-<h1>{escape(title)}</h1>
-<p class="note">fginfer {escape(__version__)} · {len(data.files)} instances · {s.get("time_limit", 0):g} s each ·
+<title>{safe(title)}</title><style>{STYLE}</style></head><body>
+<h1>{safe(title)}</h1>
+<p class="note">fginfer {safe(__version__)} · {len(data.files)} instances · {s.get("time_limit", 0):g} s each ·
 {s.get("threads", 1)} thread(s) · {s.get("repeat", 1)} run(s) of each, the worst is shown. Scores are maximised and were
 recomputed from the tables for every solver. Times exclude reading the file; times within a factor of two are ties.</p>
-{missing}<div class="legend">{legend}</div>
+{machine}{peers}{missing}<div class="legend">{legend}</div>
 <section><h2>All instances</h2>{_overview(data)}</section>
 {sections}
 </body></html>

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor, isfinite, log10
+
+from fginfer.html import safe
 
 COLOURS = ("#0b6fb8", "#d1495b", "#2e8b57", "#8e5ea2", "#b8860b", "#20808d", "#6b6b6b", "#c2185b", "#5d4037", "#7cb342")
 DASHES = ("", "7 3", "2 2", "9 3 2 3", "4 2")  # in case the page is printed in grey
@@ -78,8 +79,8 @@ def span(values: Sequence[float], logarithmic: bool = False, pad: float = 0.04) 
 def chart(title: str, lines: Sequence[Line], x: Axis | None, y: Axis | None, x_label: str, y_label: str) -> str:
     """A chart of step curves (what is known holds until it improves)."""
     head = (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title, quote=True)}">'
-        f'<text class="title" x="{LEFT}" y="17">{escape(title)}</text>'
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{safe(title)}">'
+        f'<text class="title" x="{LEFT}" y="17">{safe(title)}</text>'
     )
     if x is None or y is None:
         return head + f'<text class="none" x="{LEFT}" y="{HEIGHT // 2}">nothing to show</text></svg>'
@@ -103,12 +104,11 @@ def chart(title: str, lines: Sequence[Line], x: Axis | None, y: Axis | None, x_l
             f'<text class="tick" x="{LEFT - 6}" y="{py(tick) + 3.5:.1f}" text-anchor="end">{number(tick)}</text>'
         )
     parts.append(
-        f'<text class="label" x="{LEFT + inner_w / 2:.0f}" y="{HEIGHT - 6}" text-anchor="middle">'
-        f"{escape(x_label)}</text>"
+        f'<text class="label" x="{LEFT + inner_w / 2:.0f}" y="{HEIGHT - 6}" text-anchor="middle">{safe(x_label)}</text>'
     )
     parts.append(
         f'<text class="label" transform="translate(13 {TOP + inner_h / 2:.0f}) rotate(-90)" text-anchor="middle">'
-        f"{escape(y_label)}</text>"
+        f"{safe(y_label)}</text>"
     )
     for line in lines:
         points = [(a, b) for a, b in line.points if isfinite(a) and isfinite(b)]
@@ -120,7 +120,7 @@ def chart(title: str, lines: Sequence[Line], x: Axis | None, y: Axis | None, x_l
         parts.append(
             f'<path d="{path}" fill="none" stroke="{COLOURS[line.style % len(COLOURS)]}" '
             f'stroke-width="{1.2 if line.faint else 2}" stroke-dasharray="{dash}">'
-            f"<title>{escape(line.name)}</title></path>"
+            f"<title>{safe(line.name)}</title></path>"
         )
     parts.append("</svg>")
     return "".join(parts)
@@ -131,16 +131,16 @@ def bars(title: str, rows: Sequence[tuple[str, float, int]], unit: str) -> str:
     height = TOP + 24 * len(rows) + 8
     top = max((v for _, v, _ in rows), default=0.0) or 1.0
     parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title, quote=True)}">'
-        f'<text class="title" x="8" y="17">{escape(title)}</text>'
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{safe(title)}">'
+        f'<text class="title" x="8" y="17">{safe(title)}</text>'
     ]
     for k, (name, value, style) in enumerate(rows):
         y, width = TOP + 24 * k, 250 * value / top
-        parts.append(f'<text class="tick" x="100" y="{y + 12}" text-anchor="end">{escape(name)}</text>')
+        parts.append(f'<text class="tick" x="100" y="{y + 12}" text-anchor="end">{safe(name)}</text>')
         parts.append(
             f'<rect x="106" y="{y + 2}" width="{width:.1f}" height="14" fill="{COLOURS[style % len(COLOURS)]}"/>'
         )
         parts.append(
-            f'<text class="tick" x="{112 + width:.1f}" y="{y + 12}">{number(round(value, 1))} {escape(unit)}</text>'
+            f'<text class="tick" x="{112 + width:.1f}" y="{y + 12}">{number(round(value, 1))} {safe(unit)}</text>'
         )
     return "".join(parts) + "</svg>"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from math import inf
 from typing import Any
 
 from fginfer.compare.peers import PEERS
@@ -28,10 +29,11 @@ def _peak_mb() -> float:
     return max(resource.getrusage(kind).ru_maxrss for kind in kinds) / unit
 
 
-def _own(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
+def _own(graph: FactorGraph, evidence: dict[int, int] | None, job: dict[str, Any]) -> dict[str, Any]:
     result = solve(
         graph,
         job["method"],
+        evidence=evidence,
         time_limit=job["seconds"],
         seed=job["seed"],
         threads=job["threads"],
@@ -49,33 +51,37 @@ def _own(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _peer(graph: FactorGraph, job: dict[str, Any]) -> dict[str, Any]:
-    answer = PEERS[job["method"]].run(graph, job["seconds"])
+def _peer(graph: FactorGraph, evidence: dict[int, int] | None, job: dict[str, Any]) -> dict[str, Any]:
+    given = None if evidence is None else graph.condition(evidence)
+    asked = graph if given is None else given.graph
+    tables = asked.lowered().graph if asked.rules else asked  # what peers can hold
+    answer = PEERS[job["method"]].run(tables, job["seconds"])
+    labels = None if answer.labels is None else answer.labels[: asked.n_variables]
+    labels = labels if labels is None or given is None else given.expand(labels)
     return {
-        "labels": None if answer.labels is None else answer.labels.tolist(),
+        "labels": None if labels is None else labels.tolist(),
         "bound": known(answer.bound),
         "status": answer.status,
         "seconds": answer.seconds,
         "iterations": None,
         "trace": [],
-        "unit": graph.model.unit,
+        "unit": tables.model.unit,
     }
 
 
-def main() -> None:
-    job = json.load(sys.stdin)
+def answer_of(job: dict[str, Any]) -> dict[str, Any]:
+    """What a method or peer finds, re-scored in the whole model; a labeling that is not above the cutoff is none."""
     graph = read(job["path"], max_memory=job["max_memory"])
-    whole = graph
-    given = None
-    if job["evidence"] is not None:
-        given = graph.condition(read_evidence(job["evidence"], graph))
-        graph = given.graph
-    answer = (_peer if job["method"] in PEERS else _own)(graph, job)
-    if answer["labels"] is not None and given is not None:
-        answer["labels"] = given.expand(answer["labels"]).tolist()
-    score = None if answer["labels"] is None else known(whole.score(answer["labels"]))
-    answer |= {"score": score, "peak_mb": _peak_mb()}
-    json.dump(answer, sys.stdout)
+    evidence = None if job["evidence"] is None else read_evidence(job["evidence"], graph)
+    answer = (_peer if job["method"] in PEERS else _own)(graph, evidence, job)
+    score = -inf if answer["labels"] is None else graph.score(answer["labels"])
+    if not score > graph.cutoff:
+        answer["labels"] = None
+    return answer | {"score": None if answer["labels"] is None else known(score), "peak_mb": _peak_mb()}
+
+
+def main() -> None:
+    json.dump(answer_of(json.load(sys.stdin)), sys.stdout)
 
 
 if __name__ == "__main__":
