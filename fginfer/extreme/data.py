@@ -87,12 +87,11 @@ def labels_of(y: Any, classes: NDArray[Any] | None = None) -> tuple[Lines, NDArr
     index = np.empty(len(number), np.int32)
     order = np.lexsort((number, np.repeat(np.arange(len(counts)), counts)))
     index[:] = number[order]
-    repeated = np.flatnonzero(index[1:] == index[:-1]) + 1
-    bad = repeated[~np.isin(repeated, begin)]
-    if len(bad):
-        row = int(np.searchsorted(begin, bad[0], side="right")) - 1
-        raise DataError(f"row {row} has the label {known[index[bad[0]]]!r} twice")
-    return Lines(begin, index, None, len(known)), known
+    first = np.ones(len(index), bool)  # a label that a row lists twice is one label, as everywhere
+    first[1:] = index[1:] != index[:-1]
+    first[begin[:-1][begin[:-1] < len(index)]] = True
+    kept = np.concatenate([[0], np.cumsum(first)])
+    return Lines(kept[begin], index[first], None, len(known)), known
 
 
 def truth_of(y: Any, classes: NDArray[Any]) -> Lines:

@@ -56,7 +56,8 @@ class DenseTop:
 
     def _some(self, x: Floats, k: int) -> tuple[Ints, Floats, NDArray[np.bool_]]:
         found = self.index.search(x, k + SPARE)
-        products = self.rows[found.labels].astype(np.float64)  # of single-precision numbers: exact in double
+        # Products of single-precision numbers are exact in double
+        products = self.rows[found.labels].astype(np.float64)
         products *= x[:, None, :]
         exact = np.cumsum(products[:, :, :-1], axis=2)[:, :, -1] + products[:, :, -1]
         scores = exact.astype(np.float32)

@@ -200,7 +200,9 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         wanted = int(data.labels.begin[n])
         _, scores = self.model_.topk(some, 4 * -(-wanted // n) + 4, threads_of(self.n_jobs))
         ranked = np.sort(scores.ravel())[::-1]
-        return float(ranked[min(wanted, len(ranked) - 1)])
+        if wanted < len(ranked):
+            return float(ranked[wanted])
+        return float(np.nextafter(ranked[-1], -np.inf))  # all of them are wanted, the last one, too
 
     def partial_retrain(self, X: Any, y: Any, labels: Sequence[Any]) -> Self:
         """Trains only these labels again, on X and y, and puts them into the model (ppd-sparse).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -18,11 +19,14 @@ from fginfer.core.extreme import Floats, Ints, LabelColumns, Lines, Scorer
 from fginfer.errors import DataError, FormatError, MissingFileError, UnwritableError
 from fginfer.extreme.data import select, stacked
 from fginfer.extreme.dense import ROWS, SPARE, DenseTop, is_dense
+from fginfer.learn.data.strings import string_array
 from fginfer.replacing import replacing
 
-MAGIC = b"FGIXMODL"
-VERSION = 1
+MAGIC, WITHOUT_SUM = b"FGIXMOD2", b"FGIXMODL"  # how files begin: ours, and those of version 1, which have no check sum
+VERSION = 2
 ALIGN = 64
+SUM = 4  # bytes at the end: the CRC-32 of all before them
+_PIECE = 1 << 24  # bytes between two chances for Ctrl-C
 
 
 class SparseModel:
@@ -93,6 +97,7 @@ class SparseModel:
         return self._dense
 
     def scores(self, rows: Lines, labels: NDArray[Any], threads: int = 1) -> Floats:
+        """The scores of these labels, one row of them for each row."""
         return self._scorer.scores(rows, labels, threads)
 
     @property
@@ -142,7 +147,8 @@ class SparseModel:
     # ---- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes beside the target, then renames. Arrays are aligned, so that :meth:`load` maps them."""
+        """Writes beside the target, then renames. Arrays are aligned, so that :meth:`load` maps them; a check sum
+        comes last."""
         text, names = _packed(self.classes)
         arrays = {
             "begin": self.weights.begin, "label": self.weights.index, "value": self.weights.value, "bias": self.bias,
@@ -160,27 +166,32 @@ class SparseModel:
         start = -(-(16 + len(header)) // ALIGN) * ALIGN
         try:
             with replacing(Path(path), durable=True) as file:
-                file.write(MAGIC + len(header).to_bytes(8, "little") + header)
+                out = _Summed(file)
+                out.write(MAGIC + len(header).to_bytes(8, "little") + header)
                 for name, array in arrays.items():
-                    file.seek(start + table[name]["at"])
-                    file.write(np.ascontiguousarray(array).view(np.uint8).data)
-                file.truncate(start + place)
+                    out.write(bytes(start + table[name]["at"] - out.length))
+                    out.write(np.ascontiguousarray(array).view(np.uint8).data)
+                file.write(out.sum.to_bytes(SUM, "little"))
         except OSError as error:
             raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Maps the file: its size does not matter for how soon a prediction can start."""
+        """Maps the file, once its check sum is found to be right: a second a gigabyte. Files of version 1 have none."""
         try:
             with open(path, "rb") as file:
-                if file.read(8) != MAGIC:
+                begin = file.read(8)
+                if begin not in (MAGIC, WITHOUT_SUM):
                     raise FormatError("not a model of extreme classification", str(path))
                 length = int.from_bytes(file.read(8), "little")
                 size = os.fstat(file.fileno()).st_size
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                if begin == MAGIC:
+                    size -= SUM
+                    _check_sum(content, size)
                 if length > size:
                     raise FormatError("damaged: its header is longer than the file", str(path))
                 header = json.loads(file.read(length))
-                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except FileNotFoundError:
             raise MissingFileError("there is no such file", str(path)) from None
         except OSError as error:
@@ -188,8 +199,8 @@ class SparseModel:
         except (ValueError, RecursionError) as error:
             raise FormatError(f"damaged ({error})", str(path)) from None
         try:
-            if header["version"] != VERSION:
-                raise FormatError(f"version {header['version']}, this fginfer reads {VERSION}", str(path))
+            if header["version"] != (VERSION if begin == MAGIC else 1):
+                raise FormatError(f"version {header['version']}, this fginfer reads up to {VERSION}", str(path))
             start = -(-(16 + length) // ALIGN) * ALIGN
             arrays = {name: _mapped(content, size, start, spec) for name, spec in header["arrays"].items()}
             classes = _unpacked(header["classes"], arrays)
@@ -211,9 +222,33 @@ class SparseModel:
             begin[-1] == len(arrays["label"]) == len(arrays["value"])
         ):  # fmt: skip
             raise ValueError("its lines are out of order")
-        if n and not 0 <= order.min() <= order.max() < n:
+        if not np.isfinite(arrays["bias"]).all() or not np.isfinite(arrays["value"]).all():
+            raise ValueError("a weight is not finite")
+        if n and not (0 <= order.min() <= order.max() < n and np.bincount(order, minlength=n).all()):
             raise ValueError("an order of labels that are not there")
+        if (np.diff(arrays["bias"][order]) > 0).any():
+            raise ValueError("an order of labels that is not that of their biases")
         return cls(Lines(begin, arrays["label"], arrays["value"], n), arrays["bias"], classes, header, order)
+
+
+class _Summed:
+    """Writes and adds up."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self.length, self.sum = file, 0, 0
+
+    def write(self, data: Any) -> None:
+        self._file.write(data)
+        self.length += len(data)
+        self.sum = zlib.crc32(data, self.sum)
+
+
+def _check_sum(content: mmap.mmap, size: int) -> None:
+    found, whole = 0, memoryview(content)
+    for at in range(0, size, _PIECE):
+        found = zlib.crc32(whole[at : min(size, at + _PIECE)], found)
+    if size < 0 or found.to_bytes(SUM, "little") != whole[size:]:
+        raise ValueError("its check sum is wrong")
 
 
 def bias_order(bias: Floats) -> Ints:
@@ -240,8 +275,13 @@ def _packed(classes: NDArray[Any]) -> tuple[str, dict[str, NDArray[Any]]]:
 
 
 def _unpacked(kind: str, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    names = arrays["names"]
     if kind == "numbers":
-        return arrays["names"]
-    text, ends = arrays["names"].tobytes(), arrays["name_ends"]
+        if names.dtype.kind not in "biuf":
+            raise ValueError(f"names of type {names.dtype}")
+        return names
+    text, ends = names.tobytes(), arrays["name_ends"]
     begin = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    return np.array([text[a:b].decode() for a, b in zip(begin, ends, strict=True)])
+    if kind != "text" or ends.dtype != np.int64 or (ends < begin).any():  # else few bytes could be very many names
+        raise ValueError("names that are not one after the other")
+    return string_array([text[a:b].decode() for a, b in zip(begin.tolist(), ends.tolist(), strict=True)], "labels")

@@ -28,8 +28,8 @@ from fginfer.formats.streams import open_binary, open_checked, whole_lines
 BLOCK = 1 << 23  # bytes of text read at once
 _HEADER = 200  # bytes of a first line that can be a header
 _LONGEST = 1 << 25  # bytes of a row
-_DIGITS = 18  # of a label that is a number: those of the header have ten
-BLOCK_SHARE = 64  # of a memory limit: a block takes about 20 times its text while it is parsed
+_DIGITS = 18  # digits of a label that is a number: those of the header have ten
+BLOCK_SHARE = 64  # part of a memory limit: a block takes about 20 times its text while it is parsed
 # What training keeps at the least: counters, offsets and the working memory of one thread, names and biases.
 BYTES_A_FEATURE, BYTES_A_LABEL = 64, 32
 
@@ -147,10 +147,10 @@ class Reader:
         """All indices and values of a block; where something is no number, the line is found one by one."""
         try:
             flat = np.array(b" ".join(texts).replace(b":", b" ").split(), np.float64)
+            if len(flat) == 2 * pairs:
+                return flat
         except ValueError:
-            flat = np.zeros(0)
-        if len(flat) == 2 * pairs:
-            return flat
+            pass  # the line is looked for below
         for text, line in zip(texts, numbers, strict=True):
             for token in text.split():
                 try:

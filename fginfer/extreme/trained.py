@@ -16,7 +16,7 @@ from fginfer.errors import FormatError
 from fginfer.extreme import metrics
 from fginfer.extreme.data import stacked
 from fginfer.extreme.estimator import ExtremeClassifier
-from fginfer.extreme.model import MAGIC
+from fginfer.extreme.model import MAGIC, WITHOUT_SUM
 from fginfer.extreme.reader import Block, Reader, read_training
 from fginfer.extreme.settings import check_settings, trains_by_label
 from fginfer.learn.data.inputs import threads_of
@@ -26,16 +26,15 @@ def is_extreme(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins as models of extreme classification do."""
     try:
         with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            return file.read(len(MAGIC)) in (MAGIC, WITHOUT_SUM)
     except OSError:
         return False
 
 
 def train(
-    path: str | os.PathLike[str], output: str | os.PathLike[str], zero_based: bool, memory: float | None,
-    estimator: ExtremeClassifier,
-) -> ExtremeClassifier:  # fmt: skip
-    """Trains on a file and writes the model; Ctrl-C writes what there is and leaves ``status_`` "interrupted"."""
+    path: str | os.PathLike[str], zero_based: bool, memory: float | None, estimator: ExtremeClassifier
+) -> ExtremeClassifier:
+    """Trains on a file; Ctrl-C keeps what there is and leaves ``status_`` "interrupted"."""
     begin = clock.now()
     check_settings(estimator)
     found = read_training(path, zero_based, estimator.unit_rows, trains_by_label(estimator), memory)
@@ -47,8 +46,12 @@ def train(
             raise
     finally:
         found.folder.cleanup()  # mapped files stay readable until they are let go
-    estimator.save(output, {"file": {"zero_based": zero_based}})
     return estimator
+
+
+def save(estimator: ExtremeClassifier, path: str | os.PathLike[str], zero_based: bool) -> None:
+    """Writes a model that knows how its files count."""
+    estimator.save(path, {"file": {"zero_based": zero_based}})
 
 
 def load(path: str | os.PathLike[str]) -> tuple[ExtremeClassifier, bool]:

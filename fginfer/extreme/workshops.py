@@ -6,6 +6,7 @@ is given chunks of labels and yields the columns of each as they are done, in an
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 import warnings
@@ -13,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from math import inf
-from typing import Any, Protocol
+from socket import gethostname
+from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -23,7 +25,7 @@ from fginfer.core.extreme import ExtremeData, Ints, LabelColumns, PpdTrainer
 from fginfer.errors import SettingsError, SolverError
 from fginfer.log import logger
 
-MOST_LOSSES = 20  # of workers, after which a cluster is given up
+MOST_LOSSES = 20  # losses of workers, after which a cluster is given up
 MOST_LABELS = 512  # in a chunk: results come in often enough to be saved and shown
 POLL = 0.02  # seconds between looks at Ctrl-C and the clock
 # Threads wait for each other at the end of a chunk. Of the chunks made for a cluster the first are single large labels,
@@ -114,20 +116,37 @@ class Threads:
         pass
 
 
-_trainers = threading.local()  # of a worker: making one costs a pass over the data
+class Deadline(NamedTuple):
+    """A moment that other processes understand: by the steady clock on this machine, elsewhere by the date."""
+
+    host: str
+    steady: float
+    date: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        return cls(gethostname(), time.monotonic() + seconds, time.time() + seconds)
+
+    def left(self) -> float:
+        """Seconds, none below zero."""
+        here = self.host == gethostname()
+        return max(0.0, self.steady - time.monotonic() if here else self.date - time.time())
+
+
+_trainers = threading.local()  # one trainer of a worker: making one costs a pass over the data
 
 
 def train_chunk(
-    data: ExtremeData, settings: dict[str, Any], labels: Ints, run: str, until: float | None = None
+    data: ExtremeData, settings: dict[str, Any], labels: Ints, run: str, until: Deadline | None = None
 ) -> LabelColumns:
-    """What a worker does. Its trainer is kept for the next chunk of the same run. until: time.time() at which it stops,
-    without the labels it has not finished."""
+    """What a worker does. Its trainer is kept for the next chunk of the same run. It stops at `until`, without the
+    labels it has not finished."""
     if getattr(_trainers, "run", None) != run:
         _trainers.trainer, _trainers.run = PpdTrainer(data, 1, **settings), run
     trainer: PpdTrainer = _trainers.trainer
     if until is None:
         return trainer.train(labels)
-    alarm = threading.Timer(max(0.0, until - time.time()), trainer.stop)
+    alarm = threading.Timer(until.left(), trainer.stop)
     alarm.daemon = True
     alarm.start()
     try:
@@ -141,7 +160,7 @@ class Processes:
 
     def __init__(self, data: ExtremeData, settings: dict[str, Any], n_jobs: int, seconds: float) -> None:
         self.workers, self._data, self._settings = n_jobs, data, settings
-        self._until = time.time() + seconds if seconds < inf else None
+        self._until = Deadline.after(seconds) if seconds < inf else None
 
     def run(self, parts: Sequence[Ints], stop: Callable[[], bool]) -> Iterator[LabelColumns]:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -197,12 +216,15 @@ class Dask:
         self._own = isinstance(scheduler, str)
         self._client: Any = scheduler
         if isinstance(scheduler, str):
+            reason = None
             try:
                 self._client = distributed.Client(scheduler, timeout=5, set_as_default=False)
-            except (OSError, ValueError, TimeoutError) as error:
-                raise SettingsError(
-                    f"no Dask scheduler answers at {scheduler!r} ({error}); start one with `dask scheduler`"
-                ) from None
+            except (OSError, ValueError, TypeError) as error:  # a TypeError: tls:// without certificates
+                reason = str(error)
+            if reason is not None:
+                gc.collect()  # frees the client that failed, as in fginfer.cluster
+                what = "start one with `dask scheduler`, or give a Client with security= if it wants TLS"
+                raise SettingsError(f"no Dask scheduler answers at {scheduler!r} ({reason}); {what}")
         self.workers = max(1, sum(self._client.nthreads().values()))
         if not self._client.nthreads():
             self.close()

@@ -35,7 +35,7 @@ METHODS = {
 }
 DENSE_LIMIT = 3000  # columns or rows of a sparse F: beyond it the bound takes no dense matrix, and is weaker
 ENGINE_LIMIT = 300  # variables: beyond it a complete graph has more than 45,000 factors, and no hope of a proof
-MOST_ENTRIES = 1 << 28  # of all unit vectors together
+MOST_ENTRIES = 1 << 28  # entries of all unit vectors together
 _MIXING_SWEEPS = 200  # at most; on random F the value stands still to 1e-5 after some 30
 
 
@@ -246,7 +246,7 @@ def _tabu(problem: AtomProblem, values: Reals, starts: Bits, steps: int, seed: i
     """Tabu search from the few best distinct starts; all starts with their values, the improved ones first."""
     if steps == 0:
         return values, starts
-    distinct = {starts[k].tobytes(): k for k in np.argsort(values)}  # of equal ones the last, so any
+    distinct = {starts[k].tobytes(): k for k in np.argsort(values)}  # the last of equal ones, so any
     chosen = sorted(distinct.values(), key=lambda k: -values[k])[:4]
     improved = starts[chosen]
     better = problem.search(improved, tabu_steps=steps, candidates=128, seed=seed + 3)

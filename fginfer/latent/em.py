@@ -67,7 +67,7 @@ class Mixture:
         fits = 8.0 * n * len(self._upper[0]) <= _PRODUCTS
         self._products = X[:, self._upper[0]] * X[:, self._upper[1]] if fits else None
         self._outputs = X * y[:, None]
-        # of components that a sample may have together
+        # entries of components that a sample may have together
         self._pairs = np.triu_indices(k) if generalized else (np.arange(k), np.arange(k))
 
     # ---- the two steps
@@ -174,7 +174,7 @@ def normalised(mixture: Mixture) -> tuple[Mixture, float]:
     inputs, outputs = (max(float(np.sqrt((v * v).mean())), 1e-150) if v.any() else 1.0 for v in (X, y))
     lengths = np.linalg.norm(X, axis=0)
     used = X[:, lengths > 0] / lengths[lengths > 0]
-    triangle = np.linalg.qr(used, mode="r") if len(X) > used.shape[1] else used  # of the same singular values
+    triangle = np.linalg.qr(used, mode="r") if len(X) > used.shape[1] else used  # a matrix of the same singular values
     values = np.linalg.svd(triangle, compute_uv=False) if lengths.any() else np.ones(1)
     single = (
         len(values) <= len(X) and lengths.all() and lengths.max() < 100 * lengths.min() and values[0] < 100 * values[-1]

@@ -21,11 +21,11 @@ from fginfer.latent.em import Mixture
 
 Reals = NDArray[np.float64]
 POPULATION = 8
-TRIALS = 6  # of each member, a round
+TRIALS = 6  # trials of each member, a round
 PATIENCE = 15  # rounds without a better solution; then another population, from random starts
 CROSSINGS = 6  # more trials, where there are
 FEW_INPUTS = 16
-PUSHES = (0.1, 0.2, 0.4)  # of the weights' root mean square
+PUSHES = (0.1, 0.2, 0.4)  # parts of the weights' root mean square
 # Rounds of EM and the change at which they end: enough to tell a good trial from a bad one.
 BRIEF = {False: (30, 1e-3), True: (60, 1e-4)}
 

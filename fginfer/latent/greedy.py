@@ -41,7 +41,7 @@ class LassoPoint(NamedTuple):
 
 @dataclass
 class GreedySettings:
-    """Of the minimisation over atoms, one after the other."""
+    """Settings of the minimisation over atoms, one after the other."""
 
     lam: float | None = None  # None: penalty^2 times the smallest lambda at which every coefficient is zero
     penalty: float = 0.03
@@ -86,7 +86,7 @@ def run_greedy(loss: AtomLoss, settings: GreedySettings) -> GreedyRun:
     run = GreedyRun()
     weights = size_weights(loss.n, settings.size_power)
     scale = None if settings.size_power == 0 else np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0)
-    unit = 1.0 / (2 * loss.n**2 * loss.tau)  # of |F'z|^2, to be compared with lambda
+    unit = 1.0 / (2 * loss.n**2 * loss.tau)  # the unit of |F'z|^2, to be compared with lambda
     residual = loss.residual(run.c)
     objective = loss.value(run.c)
     for iteration in range(settings.max_iter + 1):

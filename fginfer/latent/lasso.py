@@ -169,7 +169,7 @@ class LatentFeatureLasso(BinaryFeatures):
         check_moderate(self, "tau", "penalty")
         check_number(self, "min_share")
         check_number(self, "lam", none=True)
-        check_number(self, "time_limit", none=True)
+        check_number(self, "time_limit", none=True, least=0)
         check_number(self, "tol", least=0)
         check_number(self, "tabu_steps", whole=True, least=0)
         for name in ("n_starts", "max_iter", "max_components"):

@@ -195,8 +195,9 @@ class MixedRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not callable(self.kernel):
             check_choice(self, "kernel", KERNELS)
         check_moderate(self, "tau", "ridge")
-        for name in ("lam", "gamma", "time_limit"):
+        for name in ("lam", "gamma"):
             check_number(self, name, none=True)
+        check_number(self, "time_limit", none=True, least=0)
         check_number(self, "coef0", least=0)
         for name in ("tabu_steps", "n_span", "exchanges"):
             check_number(self, name, whole=True, least=0)

@@ -29,7 +29,7 @@ def round_components(loss: MixtureLoss, c: Reals, k: int, generalized: bool, see
 
 
 def _usual_size(X: Reals, y: Reals) -> float:
-    """Of an entry of weights whose outputs are as large as y, in whatever units X and y are."""
+    """The usual size of an entry of weights whose outputs are as large as y, in whatever units X and y are."""
     inputs, outputs = (float(np.sqrt((v * v).sum() / len(y))) for v in (X, y))
     return outputs / inputs if inputs and outputs else 1.0
 

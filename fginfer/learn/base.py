@@ -19,6 +19,7 @@ from fginfer.archives import DAMAGE
 from fginfer.core import clock
 from fginfer.core.learn import Kind
 from fginfer.errors import DataError, FormatError, SolverError
+from fginfer.learn.data.empties import past_empties
 from fginfer.learn.data.encode import CHOICE_MODELS, MODELS, TOKEN_MODELS, check_cost, encode
 from fginfer.learn.data.examples import Encoded, Reals, is_listed
 from fginfer.learn.data.inputs import (
@@ -60,7 +61,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators, which differ in how they score the labels of single tokens."""
 
     models: ClassVar[tuple[str, ...]] = MODELS
-    kind: ClassVar[str]  # of the model files
+    kind: ClassVar[str]  # the kind of the model files
     sparse_weights: ClassVar[bool] = False  # whether weights may be kept by rows
 
     weights_: Any  # an array, or RowWeights
@@ -249,8 +250,10 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = decode_output(self.model, answers, self.classes_, listed)
         return in_the_form_of(X, found) if isinstance(found, list) else found
 
+    @past_empties(lambda self: ())
     def predict(self, X: Any, offsets: ArrayLike | None = None) -> Any:
-        """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input."""
+        """Labels in the form of the training labels: a list for lists, one array for concatenated or flat input.
+        A sequence without tokens, among others, gets no labels."""
         X = self._named(X)
         return self._output(self._decode(*self._encode(X, None, offsets))[1], X, offsets)
 
@@ -261,6 +264,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner, answers = self._decode(data, weights, 1.0)
         return self._output(answers, X, offsets), learner.hinges(weights, answers)
 
+    @past_empties(lambda self: (len(self.classes_),))
     def decision_function(self, X: Any, offsets: ArrayLike | None = None) -> Any:
         """Chains and graphs: (tokens, labels), the score of the best labeling in which the token has the label
         (max-marginals). The largest of a row is the score of the answer, and the lead over the second the margin of
@@ -359,7 +363,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model._check_settings()
         for name in _SAVED:
             setattr(model, f"{name}_", header[name])
-        model.sampled_ = float(header.get("sampled", 1.0))  # older files have none
+        model.sampled_ = float(header["sampled"])
         model.classes_ = arrays["classes"]
         model.weights_ = model._unpack_weights(arrays)
         model.trace_, model._last_run = [], None

@@ -156,7 +156,10 @@ class StructuredSVM(TopWeights, StructuredEstimator):
         if not named:
             return X
         if self._columns is None:
-            raise DataError("the model was trained on tables of features, not on tokens with names")
+            raise DataError(
+                "the model was trained on tables of features, not on tokens with names (fginfer.load opens a tagger of "
+                "`fginfer train` so that it takes words)"
+            )
         self._columns.unseen = "ignore" if fitting else self.unseen
         return self._columns.transform(X, self.model)
 

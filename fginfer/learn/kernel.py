@@ -22,7 +22,7 @@ from fginfer.learn.run.loop import LearnPoint
 from fginfer.options import is_number
 
 Kernel = Callable[[Reals, Reals], Any]
-ROWS = 1024  # of new data at a time: their kernel values never fill the memory
+ROWS = 1024  # rows of new data at a time: their kernel values never fill the memory
 
 
 class KernelStructuredSVM(StructuredEstimator):

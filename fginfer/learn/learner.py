@@ -122,6 +122,7 @@ class Learner(LearnerHandle):
         return {"center": self.center.copy(), "center_state": np.array(self.center_state)}
 
     def restore_center(self, saved: dict[str, NDArray[Any]]) -> None:
+        """Takes the proximal center of a checkpoint."""
         center = self.center
         center[:] = fits("center", saved["center"], len(center))
         distance, passes = (float(x) for x in fits("center_state", saved["center_state"], 2))
@@ -151,7 +152,7 @@ class Learner(LearnerHandle):
         self.dense_averages[:] = fits("averages", saved["averages"], len(self.dense_averages))
 
 
-_MAY_BE_INFINITE = ("bounds", "progress", "gaps")  # of a checkpoint: nothing is known yet
+_MAY_BE_INFINITE = ("bounds", "progress", "gaps")  # entries of a checkpoint: nothing is known yet
 
 
 def fits(name: str, array: NDArray[Any], size: Any, dtype: Any = None) -> NDArray[Any]:

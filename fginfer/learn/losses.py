@@ -154,7 +154,7 @@ class EmbeddingLoss:
     blocks, rounds : of Algorithm 11. The more blocks, the more labels (`queries`) each has to return: the best label of
         all need not be near the top of any. Where searches visit clusters (probes), 4 blocks err less than one search
         in the same time on rows with families, and more on rows without; a plain search by codes (candidates) finds the
-        margin to four digits in less time than either (`bench/inner_products.py --part loss`). threshold : gradients
+        margin to four digits in less time than either (`bench inner_products --part loss`). threshold : gradients
         of a block above it get messages; None is 0, and 1e-4 for cross-entropy. keep : besides, so many labels with the
         largest sums of block scores are scored exactly; None is half of `queries`. finish : "union", the loss at the
         exact scores of all these labels, or "blocks", the mean of the blocks' losses as printed in the paper.
@@ -225,8 +225,8 @@ class EmbeddingLoss:
         self.indexes = self._make_indexes(options) if self._way.indexed else []
         self._rest, self._changed = rest, 0
 
-    _moments: tuple[Floats, Floats] | None = None  # of all rows, once somebody has asked
-    _batch: LossBatch | None = None  # of the last `values`, with ...
+    _moments: tuple[Floats, Floats] | None = None  # moments of all rows, once somebody has asked
+    _batch: LossBatch | None = None  # the batch of the last `values`, with ...
     _x: Floats | None = None  # ... what it was asked about ...
     _scores: Floats | None = None  # ... and all scores, where they were made
 
@@ -273,12 +273,12 @@ class EmbeddingLoss:
         return Evaluation(values, [CLAIMS[int(c)] for c in claims], self.gradient(), self.touched - before, self.rest())
 
     def gradient(self) -> sp.csr_matrix:
-        """Of the last evaluation, with respect to the scores."""
+        """The gradient of the last evaluation, with respect to the scores."""
         begin, labels, values = self._handle.gradient()
         return sp.csr_matrix((values, labels, begin), shape=(len(begin) - 1, len(self.rows)))
 
     def rest(self) -> NDArray[np.float64]:
-        """Of the last evaluation: the gradient of each label that was not looked at, one number a sample."""
+        """The last gradient of each label that was not looked at: a number for each sample."""
         return self._handle.rest()
 
     @property

@@ -36,7 +36,7 @@ def chunk_f1(truth: Iterable[Sequence[str]], answer: Iterable[Sequence[str]]) ->
 
 
 def micro_f1(truth: Any, answer: Any) -> float:
-    """Of two indicator matrices.
+    """The micro-averaged F1 of two indicator matrices.
 
     >>> micro_f1([[1, 0, 1], [0, 1, 0]], [[1, 0, 0], [0, 1, 1]]) == 2 / 3
     True

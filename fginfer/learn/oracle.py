@@ -42,7 +42,9 @@ class Oracle(Protocol):
     `deadline`, at which it raises OutOfTime; `check(data)`, which refuses data before training; `export()` and
     `restore(arrays)`, so that a checkpoint keeps what it remembers."""
 
-    def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints: ...
+    def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints:
+        """The labels with the highest score plus `loss` times their loss."""
+        ...
 
 
 def certifies(learner: Learner, oracle: Oracle | None) -> bool:
@@ -133,11 +135,12 @@ class MapOracle:
         self._messages: dict[int, Reals] = {}  # and the last messages, where the method has any
         self._graphs: dict[int, FactorGraph] = {}
         self._sets: SetGraph | None = None
-        self._pairs: Ints | None = None  # of label sets, from a checkpoint
+        self._pairs: Ints | None = None  # pairs of label sets, from a checkpoint
         self._kept = 0  # bytes of graphs and messages
         self._learner: ReferenceType[Learner] | None = None
 
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints:
+        """The labels with the highest score plus `loss` times their loss."""
         if self._learner is None or self._learner() is not learner:
             if self._learner is not None:
                 self._last, self._messages, self._pairs = {}, {}, None
@@ -216,6 +219,8 @@ class MapOracle:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
+        """Takes what `export` gave for a checkpoint."""
+
         def parts(examples: str, sizes: str, values: str) -> dict[int, Any]:
             known = saved.get(examples, np.zeros(0, np.int64))
             lengths = fits(sizes, saved.get(sizes, known), len(known))
@@ -317,6 +322,7 @@ class MatchingOracle:
                 raise DataError(f"example {i}: two tokens take the same alternative")
 
     def answer(self, learner: Learner, weights: Reals, example: int, loss: float) -> Ints:
+        """The labels with the highest score plus `loss` times their loss."""
         data = learner.data
         assert data.choice_begin is not None
         first, last = data.token_begin[example], data.token_begin[example + 1]

@@ -41,7 +41,7 @@ class RowWeights:
 
     @property
     def shape(self) -> tuple[int]:
-        """Of the vector that it stands for."""
+        """The shape of the vector that it stands for."""
         return ((len(self.begin) - 1) * self.n_labels + len(self.pairs),)
 
     def __len__(self) -> int:

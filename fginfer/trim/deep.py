@@ -35,7 +35,7 @@ from fginfer.trim.views import Trimmable, as_trimmable
 
 logger = logging.getLogger("fginfer")
 MOST_SWEEPS = 60  # until a target is reached: lambda has grown out of all proportion by then
-TUNING_RATE = 3e-4  # of Adam, falling to zero; 1e-3 fits letters too closely
+TUNING_RATE = 3e-4  # the step of Adam, falling to zero; 1e-3 fits letters too closely
 Reals = NDArray[np.float64]
 
 
@@ -295,8 +295,9 @@ def _check(
     optional = {"eps": eps, "lam": lam, "target": target, "time_limit": time_limit}
     given = {name: value for name, value in optional.items() if value is not None}
     for name, value in {**given, "tol": tol, "growth": growth}.items():
-        if not (is_number(value) and 0 < value < np.inf):
-            raise SettingsError(f"{name} must be a positive number, not {value!r}")
+        may_be_zero = name == "time_limit"
+        if not (is_number(value) and 0 <= value < np.inf and (value or may_be_zero)):
+            raise SettingsError(f"{name} must be {'0 or more' if may_be_zero else 'a positive number'}, not {value!r}")
     if target is not None and target > 1 and target != int(target):
         raise SettingsError(f"target must be a share below 1 or a whole number of weights, not {target!r}")
     if not growth > 1:

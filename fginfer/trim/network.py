@@ -93,6 +93,7 @@ class Network:
         self.biases: list[Reals] = [np.zeros(s.columns, self.dtype) for s in self.stages]
 
     def copy(self) -> Network:
+        """A network of its own with the same weights."""
         other = Network(self.sizes, self.loss, self.seed, self.dtype)
         other.weights = [w.copy() for w in self.weights]
         other.biases = [b.copy() for b in self.biases]
@@ -122,13 +123,16 @@ class Network:
         return self.stages[j].fold(back.reshape(-1, self.stages[j].columns) @ self.weights[j].T)
 
     def predict(self, X: Any) -> Ints:
+        """The class of each row."""
         return np.asarray(self.scores(X).argmax(1), np.int64)
 
     def accuracy(self, X: Any, y: Any) -> float:
+        """The part of the rows that are predicted right."""
         X, y = check_samples(X, y, self)
         return float((self.predict(X) == y).mean())
 
     def loss_value(self, X: Any, y: Any) -> float:
+        """The mean loss over the rows."""
         X, y = check_samples(X, y, self)
         return self.loss_and_slope(self.scores(X), y)[0]
 

@@ -32,7 +32,7 @@ class Stage:
     rows: int
     columns: int
     places: int = 1
-    image: Image | None = None  # of the inputs; None: dense
+    image: Image | None = None  # the shape of the inputs; None: dense
     window: int = 0
 
     @property

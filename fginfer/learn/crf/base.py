@@ -18,6 +18,7 @@ from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.base import StructuredEstimator
 from fginfer.learn.crf.sgd import SgdSolver
 from fginfer.learn.crf.solver import SOLVERS, CrfPoint, CrfSolver
+from fginfer.learn.data.empties import past_empties
 from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded, Reals, add_intercept, is_listed
 from fginfer.learn.data.inputs import check_common_settings, check_dense_input, seed_of, threads_of
@@ -152,7 +153,10 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         if fitting:
             self.feature_names_ = TokenDicts.of(X).names
         elif self.feature_names_ is None:
-            raise DataError("the model was trained on tables of features, not on tokens with names")
+            raise DataError(
+                "the model was trained on tables of features, not on tokens with names (fginfer.load opens a tagger of "
+                "`fginfer train` so that it takes words)"
+            )
         return TokenDicts(self.feature_names_).transform(X)
 
     def _encode(self, X: Any, y: Any, offsets: ArrayLike | None, reachable: bool = True) -> tuple[Encoded, Reals]:
@@ -303,6 +307,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         out[np.repeat(np.arange(tokens), np.diff(data.choice_begin)), data.choice] = cells
         return data, log_z, truth, out, both
 
+    @past_empties(lambda self: (len(self.classes_),))
     def predict_marginals(self, X: Any, offsets: ArrayLike | None = None, pairwise: bool = False) -> Any:
         """P(label of the token | x): (tokens, labels) of each example, in the form of the input. With `pairwise` also
         P(labels of both ends | x) of every edge, (edges, labels, labels): a pair of results."""

@@ -160,6 +160,7 @@ class WindowFeatures:
     # ---- files
 
     def export(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Settings and arrays from which `restore` makes the same features."""
         header = {"templates": list(self.templates), "min_count": self.min_count, "affixes": self.affixes}
         arrays = {f"vocabulary_{k}": v for k, v in enumerate(self.vocabularies)}
         return header, {**arrays, **{f"keys_{k}": v for k, v in enumerate(self.keys)}}

@@ -70,8 +70,8 @@ def check_run_settings(estimator: Any) -> None:
     e = estimator
     check_ranges(e, (("max_iter", True, 1), ("eval_every", True, 0), ("checkpoint_interval", False, 0)))
     check_flag(e, "warm_start")
-    if e.time_limit is not None and not (is_number(e.time_limit) and e.time_limit > 0):
-        raise SettingsError(f"time_limit must be None or a positive number of seconds, not {e.time_limit!r}")
+    if e.time_limit is not None and not (is_number(e.time_limit) and e.time_limit >= 0):
+        raise SettingsError(f"time_limit must be None or a number of seconds, 0 or more, not {e.time_limit!r}")
     if e.n_jobs is not None and not (is_number(e.n_jobs, whole=True) and e.n_jobs != 0):
         raise SettingsError(f"n_jobs must be None or a number of threads (-1: all processors), not {e.n_jobs!r}")
     if not isinstance(e.verbose, (Integral, np.bool_)):

@@ -16,15 +16,15 @@ from fginfer.learn.data.strings import string_array
 
 
 def are_token_dicts(X: Any) -> bool:
-    """Whether X is a list of sequences whose tokens are dicts or collections of names; sequences without any token
-    pass, too, and are refused where tokens are read."""
+    """Whether X is a list of sequences whose tokens are dicts, names or collections of names; sequences without any
+    token pass, too, and are refused where tokens are read."""
     if not is_list(X):
         return False
     for sequence in X:
         if not isinstance(sequence, (list, tuple)):
             return False
         for token in sequence:
-            return isinstance(token, Mapping) or (
+            return isinstance(token, (Mapping, str)) or (
                 isinstance(token, (list, tuple, set, frozenset)) and all(isinstance(name, str) for name in token)
             )
     return len(X) > 0
@@ -32,7 +32,11 @@ def are_token_dicts(X: Any) -> bool:
 
 def attributes(token: Any, where: str) -> Iterator[tuple[str, float]]:
     """Names and values of one token: numbers (and bools) are values, a text value becomes part of the name
-    (``{"word": "in"}`` is ``word:in``), dicts and lists inside join their names with ``:``."""
+    (``{"word": "in"}`` is ``word:in``), dicts and lists inside join their names with ``:``. A token that is a text is
+    its only name."""
+    if isinstance(token, str):
+        yield token, 1.0
+        return
     if not isinstance(token, Mapping):
         for name in token:
             if not isinstance(name, str):

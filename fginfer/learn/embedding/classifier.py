@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -79,6 +79,8 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "task", "loss", "method", "queries", "probes", "candidates", "keep", "blocks", "rounds", "mu", "hidden",
         "fit_intercept", "eta0", "batch_size", "sampled_epochs", "alpha",
     )  # fmt: skip
+
+    kind: ClassVar[str] = "embedding"
 
     def __init__(
         self,
@@ -332,7 +334,7 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Writes the fitted model without pickle. Callbacks are not saved."""
         check_is_fitted(self, "rows_")
         parameters = {k: storage.plain(v) for k, v in self.get_params().items() if k not in ("callback", "checkpoint")}
-        header = {"kind": "embedding", "parameters": parameters}
+        header = {"kind": self.kind, "parameters": parameters}
         header |= {name: storage.plain(getattr(self, f"{name}_")) for name in _SAVED}
         arrays = {"rows": self.rows_, "classes": self.classes_}
         if self.hidden_ is not None:
@@ -344,14 +346,15 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Reads a model written by :meth:`save`. Loading never runs code from the file."""
         header, arrays = storage.read(path)
         try:
-            return cls._unpack(header, arrays)
+            return cls.unpack(header, arrays)
         except DAMAGE as error:
             raise FormatError(f"not a model of {cls.__name__} ({error})", str(path)) from None
 
     @classmethod
-    def _unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        if header["kind"] != "embedding":
-            raise DataError(f"its kind is {header['kind']}, not embedding")
+    def unpack(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The model of what a file holds; a DataError if that does not fit together."""
+        if header["kind"] != cls.kind:
+            raise DataError(f"its kind is {header['kind']}, not {cls.kind}")
         model = cls(**header["parameters"])
         model._check_settings()
         for name in _SAVED:

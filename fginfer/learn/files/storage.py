@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fginfer.archives import DAMAGE, load_arrays, other_archive
+from fginfer.archives import DAMAGE, load_arrays, other_archive, write_arrays
 from fginfer.errors import FormatError, UnwritableError
 from fginfer.replacing import replacing
 
-VERSION = 1
+VERSION = 2  # files of version 1 have no check sum
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -25,24 +25,33 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
             raise TypeError(f"{name} holds Python objects, which model files cannot")
     try:
         with replacing(Path(path), durable=True) as file:
-            np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
+            write_arrays(file, {"header": text, **arrays})
     except OSError as error:
         raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """(header, arrays) of a file that :func:`write` made; whatever else is there is a FormatError. Runs no code."""
-    arrays = load_arrays(path, "a learned model")
+    arrays = load_arrays(path, "a learned model", has_checksum=_has_checksum)
     if "header" not in arrays:
         raise FormatError(f"not a learned model{other_archive(arrays)}", str(path))
     try:
-        header = json.loads(bytes(arrays.pop("header")).decode())
+        header = _header(arrays)
     except DAMAGE as error:
         raise FormatError(f"not a learned model, or damaged ({str(error)[:200]})", str(path)) from None
-    if not isinstance(header, dict) or header.get("fginfer_model") != VERSION:
-        version = header.get("fginfer_model") if isinstance(header, dict) else None
-        raise FormatError(f"model file of version {str(version)[:40]}, this fginfer reads {VERSION}", str(path))
-    return header, arrays
+    version = header.get("fginfer_model")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise FormatError(f"model file of version {str(version)[:40]}, this fginfer reads up to {VERSION}", str(path))
+    return header, {name: array for name, array in arrays.items() if name != "header"}
+
+
+def _header(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    header = json.loads(bytes(arrays["header"]).decode())
+    return header if isinstance(header, dict) else {}
+
+
+def _has_checksum(arrays: dict[str, NDArray[Any]]) -> bool:
+    return "header" in arrays and _header(arrays).get("fginfer_model") != 1
 
 
 def plain(value: Any) -> Any:

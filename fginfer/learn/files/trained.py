@@ -18,6 +18,7 @@ from fginfer.learn.data.strings import string_array
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.files import storage
 from fginfer.learn.files.columns import column
+from fginfer.learn.files.sentences import input_columns
 from fginfer.learn.metrics import chunk_f1, exact_match, micro_f1
 
 FORMATS = ("conll", "conllu", "svmlight")
@@ -117,7 +118,30 @@ class FileModel:
 
     # ---- use
 
-    def predict(self, path: str | os.PathLike[str]) -> tuple[list[Any], list[Any]]:
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels that can be answers."""
+        found: NDArray[Any] = self.svm.classes_
+        return found
+
+    def predict(self, X: Any) -> Any:
+        """Labels of each sentence; or, of a model that was trained on an svmlight file, of each row of a matrix.
+
+        A token of a sentence is a word, or a list of columns: those that the model learned from, or all of a line.
+        """
+        if self.features is None:
+            return self.svm.predict(X)
+        sentences = input_columns(X, self.inputs, self.columns + 1)
+        some = [sentence for sentence in sentences if sentence]
+        found = iter(self._tags(some) if some else ())
+        return [next(found) if sentence else self.classes_[:0] for sentence in sentences]
+
+    def _tags(self, inputs: list[Sentence]) -> list[Any]:
+        assert self.features is not None
+        X, offsets = self.features.transform(inputs)
+        return np.split(self.svm.predict(X, offsets=offsets), offsets[1:-1])
+
+    def predict_file(self, path: str | os.PathLike[str]) -> tuple[list[Any], list[Any]]:
         """(what was read, answers): sentences and their labels, or label lists of the file and of the model."""
         if self.format == "svmlight":
             X, labels = read_svmlight(path, self.columns, self.zero_based)
@@ -125,15 +149,13 @@ class FileModel:
             if self.svm.model == "multiclass":
                 return labels, [[str(answer)] for answer in answers]
             return labels, [list(map(str, answer)) for answer in answers]
-        assert self.features is not None
         sentences = _read(path, self.format)
         found = len(sentences[0][0])
         if found != self.columns + 1 and (found != self.columns or self.label != self.columns):
             raise FormatError(
                 f"the model needs {self.columns} columns, and the label if there is one, not {found}", str(path)
             )
-        X, offsets = self.features.transform(_inputs(sentences, self.inputs))
-        return sentences, np.split(self.svm.predict(X, offsets=offsets), offsets[1:-1])
+        return sentences, self._tags(_inputs(sentences, self.inputs))
 
     def written(self, sentences: list[Sentence], answers: list[Any]) -> str:
         """The sentences with their answers: CoNLL-U with these labels in their column, CoNLL with one more column."""
@@ -152,7 +174,7 @@ class FileModel:
         )
 
     def probabilities(self, sentences: list[Sentence]) -> list[NDArray[np.float64]]:
-        """P(label | sentence), (tokens, labels) of each sentence as :meth:`predict` gave them; random fields only."""
+        """P(label | sentence), (tokens, labels) of each sentence that was read; random fields only."""
         if not isinstance(self.svm, ChainCRF) or self.features is None:
             raise SettingsError("only conditional random fields have probabilities: train with --model crf")
         X, offsets = self.features.transform(_inputs(sentences, self.inputs))
@@ -160,7 +182,7 @@ class FileModel:
 
     def evaluate(self, path: str | os.PathLike[str]) -> dict[str, float]:
         """Accuracy and, for B-/I-/O labels, chunk F1; or micro-F1 and exact match of label sets."""
-        given, answers = self.predict(path)
+        given, answers = self.predict_file(path)
         if self.format == "svmlight":
             names = {str(c): k for k, c in enumerate(self.svm.classes_)}
             extra = sorted({label for labels in given for label in labels} - set(names))
@@ -199,8 +221,7 @@ class FileModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         header, arrays = self.svm.pack()
         extra: dict[str, Any] = {"format": self.format, "columns": self.columns, "zero_based": self.zero_based}
-        if self.features is not None:
-            extra["label"], extra["inputs"] = self.label, self.inputs
+        extra["label"], extra["inputs"] = self.label, self.inputs
         if self.features is not None:
             extra["features"], more = self.features.export()
             arrays = {**arrays, **more}
@@ -213,7 +234,7 @@ class FileModel:
             extra, svm = header["file_model"], kind.unpack(header, arrays)
             format, columns = extra["format"], extra["columns"]
             features = WindowFeatures.restore(extra["features"], arrays) if format != "svmlight" else None
-            label, inputs = extra.get("label"), extra.get("inputs")  # older files have none
+            label, inputs = extra["label"], extra["inputs"]
             for number in [*([] if label is None else [label]), *(inputs or ())]:
                 if not isinstance(number, int) or not 0 <= number <= columns:
                     raise DataError("there is no such column")

@@ -16,12 +16,13 @@ from fginfer.learn.data.readers import Sentence, read_conllu
 from fginfer.learn.estimator import StructuredSVM
 from fginfer.learn.files import storage
 from fginfer.learn.files.columns import CONLLU, column
+from fginfer.learn.files.sentences import input_columns
 from fginfer.log import logger
 
 FORM, UPOS, XPOS, HEAD, DEPREL, DEPS = (
     CONLLU.index(name) for name in ("FORM", "UPOS", "XPOS", "HEAD", "DEPREL", "DEPS")
 )
-_DIGITS = 18  # of a head: longer numbers are none
+_DIGITS = 18  # digits of a head: longer numbers are none
 CHUNK = 200  # sentences parsed at a time: every pair of tokens has its own features
 
 
@@ -74,17 +75,26 @@ class ParseModel:
 
     # ---- use
 
-    def predict(self, path: str | os.PathLike[str]) -> tuple[list[Sentence], list[NDArray[Any]]]:
-        """(sentences of the file, the head of each token: from 1, 0 for the root)."""
-        sentences, found = read_conllu(path), []
-        for start in range(0, len(sentences), CHUNK):
-            some = [_pair(sentence, self.inputs) for sentence in sentences[start : start + CHUNK]]
-            found += self.svm.predict(self.features.transform(some))
-        return sentences, [np.asarray(head) for head in found]
+    def predict(self, sentences: Any) -> list[NDArray[Any]]:
+        """The head of each token: from 1, 0 for the root. A token is its word and its tag, or a line of CoNLL-U."""
+        given = input_columns(sentences, self.inputs, len(CONLLU))
+        found = iter(self._heads([_pair(sentence, (0, 1)) for sentence in given if sentence]))
+        return [next(found) if sentence else np.zeros(0, np.int64) for sentence in given]
+
+    def predict_file(self, path: str | os.PathLike[str]) -> tuple[list[Sentence], list[NDArray[Any]]]:
+        """(sentences of the file, the head of each token)."""
+        sentences = read_conllu(path)
+        return sentences, self._heads([_pair(sentence, self.inputs) for sentence in sentences])
+
+    def _heads(self, pairs: list[tuple[list[str], list[str]]]) -> list[NDArray[Any]]:
+        found: list[Any] = []
+        for start in range(0, len(pairs), CHUNK):
+            found += self.svm.predict(self.features.transform(pairs[start : start + CHUNK]))
+        return [np.asarray(head) for head in found]
 
     def evaluate(self, path: str | os.PathLike[str]) -> dict[str, float]:
         """Unlabeled attachment: the share of tokens with the right head, and of sentences with all of them."""
-        sentences, found = self.predict(path)
+        sentences, found = self.predict_file(path)
         truth = [_heads(sentence, number, path) for number, sentence in enumerate(sentences, 1)]
         right = [a == b for a, b in zip(truth, found, strict=True)]
         total = sum(map(len, truth))
@@ -146,7 +156,7 @@ def _pair(sentence: Sentence, inputs: Sequence[int]) -> tuple[list[str], list[st
 
 
 def _heads(sentence: Sentence, number: int, path: str | os.PathLike[str]) -> NDArray[np.int64]:
-    """Of the tokens; an error names the sentence, counted from 1."""
+    """The heads of the tokens; an error names the sentence, counted from 1."""
     found = []
     for token in sentence:
         text = token[HEAD]

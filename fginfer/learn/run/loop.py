@@ -62,8 +62,8 @@ class SoFar:
     """How far a run is; checkpoints keep it."""
 
     passes: int = 0
-    seconds: float = 0.0  # of training
-    elapsed: float = 0.0  # of everything: what time limits count
+    seconds: float = 0.0  # seconds of training
+    elapsed: float = 0.0  # seconds of everything: what time limits count
     gap: float | None = None  # if it was measured at this very point
 
     @classmethod

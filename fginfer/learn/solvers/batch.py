@@ -165,7 +165,7 @@ class CuttingPlane(_Batch):
         self._gram = np.zeros((0, 0))
         self._alpha = np.zeros(0)
         self._idle = np.zeros(0, np.int64)
-        self._rounds, self._wanted = -1, 0.0  # of solving the dual over the planes; -1: a plane is being made
+        self._rounds, self._wanted = -1, 0.0  # rounds of solving the dual over the planes; -1: a plane is being made
 
     def advance(self, deadline: float) -> bool:
         if self._rounds < 0:

@@ -60,7 +60,7 @@ class Bcfw(BlockSolver):
         return bool(self.learner.state.gap_estimate <= 2 * tol * abs(self._dual()))
 
     def measure(self, deadline: float = inf) -> Measured:
-        """Of the last weights or their average, whichever is better."""
+        """The measures of the last weights or their average, whichever is better."""
         if not certifies(self.learner, self.oracle):  # losses may be larger than those seen; the dual is a bound anyway
             return Measured(None, self._dual())
         dual, tried = self._dual(), [self.learner.blend(lambda w, _: w)]

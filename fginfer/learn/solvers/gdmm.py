@@ -45,7 +45,7 @@ class _Gdmm(Trainer):
             raise SettingsError("primal=exact: on problems with cycles gdmm minimises, and measures, a relaxation")
         wanted = learner.data.kind == Kind.LABELS if options.averaging is None else options.averaging
         self._averaging = bool(wanted and options.variant == "block")
-        self._best: Reals | None = None  # of all weights measured so far
+        self._best: Reals | None = None  # the best of all weights measured so far
         self._best_primal, self._best_dual = inf, 0.0
         self._fresh = False  # whether the present weights are among them
         examples = learner.data.n_examples
@@ -165,7 +165,7 @@ class _Gdmm(Trainer):
         return float(data.token_begin[-1]) * data.n_labels**2 <= 5e8
 
     def measure(self, deadline: float = inf) -> Measured:
-        """Of the best weights and the best dual point seen so far, the present ones among them."""
+        """The measures of the best weights and the best dual point seen so far, the present ones among them."""
         infeasibility: float | None = None
         try:  # half of the time is for the objective, of which a sample is better than nothing
             dual, infeasibility = self.dual(deadline if deadline == inf else 0.5 * (clock.now() + deadline))
@@ -217,10 +217,7 @@ class _Gdmm(Trainer):
         self.learner.set_state(steps=int(saved["steps"]))
         self.learner.averages[:] = fits("averages", saved["averages"], self.learner.dimension) if self._averaging else 0
         self.learner.restore_center(saved)
-        penalty = saved["penalty"]
-        if len(penalty) == PENALTY_SIZE - 1:  # of older checkpoints: the C of the blocks never changed
-            penalty = np.append(penalty, 0.0)
-        penalty = fits("penalty", penalty, PENALTY_SIZE, np.float64)
+        penalty = fits("penalty", saved["penalty"], PENALTY_SIZE, np.float64)
         if not np.isfinite(penalty).all() or (penalty < 0).any() or not penalty[0] > 0:
             raise DataError("the penalty is none")
         self._core.penalty = penalty
@@ -235,9 +232,8 @@ class _Gdmm(Trainer):
 
 
 def _work(saved: dict[str, Any]) -> NDArray[np.int64]:
-    """The counters; older checkpoints have no products."""
-    work = saved["work"]
-    return fits("work", np.append(work, 0) if len(work) == 4 else work, 5)
+    """The counters."""
+    return fits("work", saved["work"], 5)
 
 
 class GdmmTokens(_Gdmm):
