@@ -28,6 +28,11 @@ def _machine() -> float:
         return float(MOST)
 
 
+def default_memory() -> float:
+    """Bytes: what one thing may take where nobody says how much."""
+    return min(MOST, SHARE * _machine())
+
+
 class Budget:
     """Counts what a reader allocates; FormatError before the limit is passed.
 

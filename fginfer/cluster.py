@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,14 +14,19 @@ from fginfer.errors import SettingsError, SolverError
 J = TypeVar("J")
 R = TypeVar("R")
 
-RETRIES = 3  # of a job whose worker was lost or raised something that may pass
+RETRIES = 3  # tries of a job whose worker was lost or raised something that may pass
 PATIENCE = 60.0  # seconds without a single worker before we give up: Dask itself would wait for ever
 
 
 @contextmanager
-def client_of(cluster: Any, timeout: float = 10.0) -> Iterator[Any]:
-    """A Dask client: the one given, or one for the address of a scheduler ("tcp://host:8786"), closed in the end."""
+def client_of(cluster: Any, security: Any = None, timeout: float = 10.0) -> Iterator[Any]:
+    """A Dask client: the one given, or one for the address of a scheduler ("tcp://host:8786"), closed in the end.
+
+    `security` (a distributed.Security) has the certificates for an address that begins with tls://.
+    """
     if not isinstance(cluster, str):
+        if security is not None:
+            raise SettingsError("security goes with the address of a scheduler; a Client has its own already")
         if not hasattr(cluster, "submit") or not hasattr(cluster, "gather"):
             raise SettingsError(f"client must be a dask.distributed.Client or an address, not {cluster!r}")
         yield cluster
@@ -29,13 +35,16 @@ def client_of(cluster: Any, timeout: float = 10.0) -> Iterator[Any]:
         from distributed import Client  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         raise SettingsError('a cluster needs Dask: pip install "fginfer[dask]"') from None
+    reason = None
     try:
-        client = Client(cluster, timeout=timeout)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
+        client = Client(cluster, timeout=timeout, security=security)  # type: ignore[no-untyped-call, unused-ignore]
+    except (OSError, ValueError, TypeError) as error:  # a TypeError: tls:// without certificates
         reason = " ".join(str(error).split())
-        raise SettingsError(
-            f"there is no scheduler at {cluster!r} ({reason}); start one with `dask scheduler`"
-        ) from None
+    if reason is not None:
+        # The client that failed is freed now. Freed while another one begins, it would make both wait for ever.
+        gc.collect()
+        what = "start one with `dask scheduler`, or give security= if it wants TLS"
+        raise SettingsError(f"there is no scheduler at {cluster!r} ({reason}); {what}")
     with client:
         yield client
 
@@ -71,9 +80,11 @@ class Watch:
             raise SolverError(f"the Dask cluster has had no workers for {PATIENCE:g} s")
 
 
-def cluster_map(function: Callable[[J], R], jobs: Sequence[J], cluster: Any) -> Iterator[tuple[int, R]]:
+def cluster_map(
+    function: Callable[[J], R], jobs: Sequence[J], cluster: Any, security: Any = None
+) -> Iterator[tuple[int, R]]:
     """(number, answer) of every job, as they come in; jobs of a lost worker are done again by another one."""
-    with client_of(cluster) as client:
+    with client_of(cluster, security) as client:
         check_workers(client)
         finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         futures = {client.submit(function, job, pure=False, retries=RETRIES): k for k, job in enumerate(jobs)}

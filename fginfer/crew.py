@@ -7,7 +7,11 @@ be started, and wait for ever in a forked child. Here a job that finds no thread
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
+from ctypes import CDLL
+from functools import cache
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
@@ -71,6 +75,7 @@ class Crew:
             self._begin()
         task = Task(job)
         if self._started < self._size:
+            _load_unwinder()
             try:
                 Thread(target=_work, args=(self._jobs,), daemon=True).start()
                 self._started += 1
@@ -102,6 +107,15 @@ class Crew:
     def __del__(self) -> None:
         if hasattr(self, "_jobs"):
             self.close()
+
+
+@cache
+def _load_unwinder() -> None:
+    """A daemon that is alive when the interpreter ends leaves by pthread_exit, and glibc loads this library for it.
+    It cannot where memory is used up by then, and aborts the process."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            CDLL("libgcc_s.so.1")
 
 
 def _work(jobs: SimpleQueue[Task[Any] | None]) -> None:

@@ -15,7 +15,7 @@ from fginfer.core.model import Model
 from fginfer.core.solver import NativeSolver, check_native_settings, is_proof, native_settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
-from fginfer.result import Progress, RelaxedMarginals, Result, Status, Trace, known, relative_gap
+from fginfer.result import PROOFS, Progress, RelaxedMarginals, Result, Status, Trace, known, relative_gap
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ class NativeEngine:
         infeasibility = max(i.primal_infeasibility, i.dual_infeasibility)
         active = i.active_per_factor or None
         seconds = clock.now() - self._c_settings.start_time
-        return Progress(seconds, i.iterations, known(i.score), known(i.bound), known(infeasibility), active, i.unit)
+        return Progress(seconds, i.iterations, known(i.score), known(i.bound), known(infeasibility), active, i.unit,
+                        self.native.found_by)  # fmt: skip
 
     def offer(self, labels: NDArray[np.int32]) -> None:
         self.native.offer(labels)
@@ -143,7 +144,7 @@ class NativeEngine:
         labels, messages = self.labels(), self.messages()
         self.native = self._create(model)
         if messages is not None:
-            with suppress(SettingsError):  # of numbers that were so much larger: no start
+            with suppress(SettingsError):  # messages of numbers that were so much larger are no start
                 self.warm_start(messages)
         if labels is not None:
             self.offer(labels)
@@ -204,11 +205,12 @@ class NativeEngine:
     ) -> Result:
         i, settings = self.info, self.settings
         labels, score, bound = self._found_so_far()
+        finder = "unaries" if score > i.score else self.native.found_by or settings.method
         if status in ("time_limit", "interrupted") and self.status == "running":
             status = self._reached() or status
         return Result(
             settings.method,
-            cast(Status, self.status if status is None else status),
+            cast(Status, status or self.status),
             labels,
             known(score),
             bound if bound < inf else None,
@@ -222,6 +224,7 @@ class NativeEngine:
             self.messages() if dual else None,
             self.native.statistics(),
             i.unit,
-            self.native.found_by,
+            None if labels is None else finder,
             self.native.access,
+            proved_by=settings.method if (status or self.status) in PROOFS else None,
         )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from fginfer.printable import printable
+
 
 class FginferError(Exception):
-    """Base of all errors raised by fginfer."""
+    """Base of all errors raised by fginfer. Its text is safe to print, whatever the names and words in it hold."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), lines=True)
 
 
 class ModelError(FginferError, ValueError):
@@ -30,7 +35,7 @@ class FormatError(FginferError):
         self, message: str, path: str | None = None, line: int | None = None, token: str | None = None
     ) -> None:
         self.message, self.path, self.line, self.token = message, path, line, token
-        where = path or ""
+        where = printable(path or "")
         if line is not None:
             where += f", line {line}" if where else f"line {line}"
         if token is not None:
@@ -44,3 +49,11 @@ class MissingFileError(FormatError, FileNotFoundError):
 
 class UnwritableError(FormatError, OSError):
     """A file cannot be written: no space, no permission."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a call that had an answer to some part: `found` holds it, as the call would have returned it."""
+
+    def __init__(self, found: object) -> None:
+        self.found = found
+        super().__init__()

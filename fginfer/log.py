@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import IO, NamedTuple
 
 from fginfer.core.door import cpu_path
+from fginfer.printable import printable
 from fginfer.result import Progress, Result
 
 logger = logging.getLogger("fginfer")
@@ -55,14 +56,18 @@ class LogColumns(NamedTuple):
 
     infeasibility: bool = False
     active: bool = False
+    found_by: bool = False
 
     def with_those_of(self, p: Progress) -> LogColumns:
-        return LogColumns(self.infeasibility or p.infeasibility is not None, self.active or p.active is not None)
+        filled = p.infeasibility, p.active, p.found_by
+        return LogColumns(*(shown or x is not None for shown, x in zip(self, filled, strict=True)))
 
 
 def heading(columns: LogColumns) -> str:
     more = (f"{'infeas':>10}" if columns.infeasibility else "") + (f"{'active/f':>10}" if columns.active else "")
-    return f"{'iter':>9}{'score':>16}{'bound':>16}{'gap':>10}{more}{'time':>10}"
+    return (
+        f"{'iter':>9}{'score':>16}{'bound':>16}{'gap':>10}{more}{'time':>10}{'  found by' if columns.found_by else ''}"
+    )
 
 
 def row(p: Progress, columns: LogColumns | None = None) -> str:
@@ -75,7 +80,8 @@ def row(p: Progress, columns: LogColumns | None = None) -> str:
     more = (small(p.infeasibility, ".1e") if shown.infeasibility else "") + (
         small(p.active, ".1f") if shown.active else ""
     )
-    return f"{p.iterations:>9}{number(p.score)}{number(p.bound)}{small(p.gap, '.1e')}{more}{p.seconds:>9.2f}s"
+    finder = f"  {p.found_by}" if p.found_by else ""
+    return f"{p.iterations:>9}{number(p.score)}{number(p.bound)}{small(p.gap, '.1e')}{more}{p.seconds:>9.2f}s{finder}"
 
 
 def start_line(version: str, method: str, threads: int, seed: int) -> str:
@@ -85,12 +91,14 @@ def start_line(version: str, method: str, threads: int, seed: int) -> str:
 
 def model_line(name: str, variables: int, factors: int, max_labels: int, entries: int) -> str:
     sizes = f"{variables} variables, {factors} factors, up to {max_labels} labels, {thousands(entries)} table entries"
-    return f"{name}: {sizes}" if name else sizes
+    return f"{printable(name)}: {sizes}" if name else sizes
 
 
 def end_line(result: Result) -> str:
     """Why a run ended, and where its time went."""
     s = result.statistics
+    if "rounds" in s:
+        return _end_of_team(result)
     phases = [("setup", result.setup_seconds), *((k, s.get(f"seconds_{k}", 0.0)) for k in _PHASES)]
     shares = ", ".join(f"{name} {t:.2f}" for name, t in phases if t >= 0.005)
     where = f" ({shares})" if shares else ""
@@ -101,6 +109,24 @@ def end_line(result: Result) -> str:
     found = f" · labeling by {result.found_by}" if result.found_by else ""
     apart = "".join(f" · {thousands(int(s[key]))} {words}" for key, words in _APART if s.get(key))
     return f"{result.status.replace('_', ' ')} · {count}{ran}{found}{apart} · {seconds_text(result.seconds)}{where}"
+
+
+def _end_of_team(result: Result) -> str:
+    """The same of a method whose members share the work: who ended it, who worked, what presolve left."""
+    s = result.statistics
+    facts = [result.status.replace("_", " ")]
+    facts += [f"proved by {result.proved_by}"] if result.proved_by else []
+    facts += [f"labeling by {result.found_by}"] if result.found_by else []
+    work = {name.removesuffix(".work"): n for name, n in s.items() if name.endswith(".work") and n > 0}
+    work.pop("presolve", None)  # it counts other steps
+    parts = {name: round(100 * n / sum(work.values())) for name, n in sorted(work.items(), key=lambda of: -of[1])}
+    shares = ", ".join(f"{name} {percent} %" for name, percent in parts.items() if percent > 0)
+    facts += [f"{shares} of the work"] if shares else []
+    if s.get("presolve.used"):
+        facts.append(f"presolve left {int(s['presolve.variables_left'])} of {int(s['presolve.variables'])} variables")
+    if rounds := int(s["rounds"]):
+        facts.append(f"{rounds} round{'s' * (rounds > 1)}")
+    return " · ".join([*facts, seconds_text(result.seconds)])
 
 
 _PHASES = ("oracle", "update", "bound", "decode")
@@ -140,6 +166,8 @@ class RunLog:
         if self._last is None or columns != self._columns:
             self._columns = columns
             logger.info(heading(columns))
+        if self._last is not None and self._last.score == progress.score:
+            progress = progress._replace(found_by=None)  # the row of the improvement has named it
         self._next = progress.seconds + 0.5
         self._heartbeat = progress.seconds + max(HEARTBEAT, 0.1 * progress.seconds)
         self._last = progress
@@ -147,6 +175,8 @@ class RunLog:
 
     def end(self, progress: Progress, result: Result) -> None:
         """The last row, unless it is there already, and the line that says why the run ended."""
-        if self._last is None or self._last[1:] != progress[1:]:
+        if self._last is None or self._last[1:-1] != progress[1:-1]:  # a name is in the row of its improvement alone
             self._row(progress)
         logger.info(end_line(result))
+        if result.status == "infeasible":
+            logger.info("fginfer explain FILE, or fginfer.explain(graph), says what contradicts what")

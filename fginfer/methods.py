@@ -7,8 +7,10 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from textwrap import wrap
 from typing import Any
 
+from fginfer.core.rows import method_rows, option_rows
 from fginfer.core.solver import native_methods
 from fginfer.engine import Engine, NativeEngine, Settings, check_settings
 from fginfer.errors import SettingsError
@@ -47,6 +49,22 @@ def did_you_mean(name: str, names: Sequence[str]) -> str:
     """The end of a message about a name that is none: the one that is nearest to it, if one is near."""
     close = get_close_matches(name.lower(), names, 1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def explained(width: int = 80) -> str:
+    """Every method and every option, a paragraph each, for people: what `fginfer solve --help` ends with."""
+    lines = ["methods:"]
+    for row in method_rows():
+        lines += _paragraph(row.name, f"{row.text} ({row.use})", width)
+    lines += ["", "options of methods (--option NAME=VALUE):"]
+    for option in option_rows():
+        said = f"{', '.join(option.methods)}: {option.text} ({option.values}; default {option.default})"
+        lines += _paragraph(option.name, said, width)
+    return "\n".join(lines)
+
+
+def _paragraph(name: str, text: str, width: int) -> list[str]:
+    return wrap(text, width, initial_indent=f"  {name:<12} ", subsequent_indent=" " * 15)
 
 
 def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine:

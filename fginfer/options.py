@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict
@@ -11,22 +11,22 @@ from fginfer.errors import SettingsError
 
 
 class Options(TypedDict, total=False):
-    """Options of the methods, for type checkers; docs/start/options.md says what each does."""
+    """Options of the methods, for type checkers: the rows of csrc/include/fginfer_methods.def, as a test makes sure."""
 
-    presolve: bool  # auto
-    memory: float  # auto: bytes that elimination may use
-    rho: float  # gdmm, ad3
-    eta: float  # gdmm
-    damping: float  # bp
-    formulation: Literal["auto", "tables", "binary"]  # gdmm
-    access: Literal["auto", "sorted", "dense"]  # gdmm
-    sweep: Literal["auto", "on", "off"]  # gdmm
-    search: Literal["auto", "on", "off"]  # gdmm
-    precision: Literal["auto", "double", "single"]  # trws
-    algorithm: int  # the old name of formulation
+    presolve: bool
+    memory: float
+    rules: Mapping[str, float]
+    formulation: Literal["auto", "tables", "binary"]
+    rho: float
+    eta: float
+    access: Literal["auto", "sorted", "dense"]
+    sweep: Literal["auto", "on", "off"]
+    search: Literal["auto", "on", "off"]
+    damping: float
+    precision: Literal["auto", "double", "single"]
 
 
-_SETTINGS = (  # of every method
+_SETTINGS = (  # settings of every method
     "time_limit", "gap", "seed", "threads", "max_iterations", "cutoff", "evidence", "verbose", "warm_start", "callback",
     "trace", "dual", "method",
 )  # fmt: skip
@@ -40,12 +40,22 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 
-def unknown_option(name: str, method: str, known: Iterable[str]) -> SettingsError:
-    """The error for an option that a method does not have; names what may have been meant."""
+_DIRECTIONS = {"minimize", "minimise", "maximize", "maximise", "sense", "direction", "energy", "energies", "costs"}
+
+
+def unknown_option(name: str, method: str, known: Iterable[str], readers: Sequence[str] = ()) -> SettingsError:
+    """The error for an option that a method does not have; names what may have been meant, and who reads it."""
+    if name.lower() in _DIRECTIONS:
+        return SettingsError(
+            f"there is no option {name!r}: scores are always maximised, so give energies or costs with their signs "
+            "changed (FactorGraph tables of -energy), and read Result.energy, which is minus the score"
+        )
     options = list(known)
     there = f"there are {', '.join(options)}" if options else "it has none"
     close = [_ELSEWHERE[name]] if name in _ELSEWHERE else get_close_matches(name.lower(), [*_SETTINGS, *options], 1)
     meant = f"; did you mean {close[0]}?" if close else ""
+    if readers:
+        meant = f"; it is an option of {' and '.join(readers)}"
     return SettingsError(f"unknown option {name!r} for method {method}; {there}{meant}")
 
 
@@ -56,9 +66,20 @@ def is_number(value: Any, whole: bool = False) -> bool:
     return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
 
 
-def check_number(name: str, value: Any, what: str = "a number") -> None:
-    """SettingsError unless it is a real number (NaN is none)."""
-    if not is_number(value) or value != value:
+def is_flag(value: Any) -> bool:
+    """Whether it is True or False, numpy's among them; a word such as "no" is neither."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")  # without an import of numpy
+
+
+def check_flag(name: str, value: Any) -> None:
+    """SettingsError unless it is True or False."""
+    if not is_flag(value):
+        raise SettingsError(f"{name} must be True or False, not {value!r}")
+
+
+def check_number(name: str, value: Any, what: str = "a number", least: float | None = None) -> None:
+    """SettingsError unless it is a real number (NaN is none) of at least `least`."""
+    if not is_number(value) or value != value or (least is not None and value < least):
         raise SettingsError(f"{name} must be {what}, not {value!r}")
 
 
@@ -86,6 +107,6 @@ def check_settings(gap: Any, seed: Any, threads: Any, max_iterations: Any, cutof
         raise SettingsError(f"seed must be from 0 to 2^64-1, not {seed}")
     check_whole("threads", threads)
     if max_iterations is not None:
-        check_whole("max_iterations", max_iterations)
+        check_whole("max_iterations", max_iterations, least=0, bits=63)
     if cutoff is not None:
         check_number("cutoff", cutoff)

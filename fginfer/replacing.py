@@ -62,10 +62,19 @@ def _abandoned(entry: os.DirEntry[str], host: str, process: int) -> bool:
         return False
 
 
+def is_special(target: str | os.PathLike[str]) -> bool:
+    """Whether it is a pipe or a device: these are written to, for a file in their place would be the end of them."""
+    return os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target)
+
+
 @contextmanager
 def replacing(target: Path, durable: bool = False) -> Iterator[BinaryIO]:
     """A binary stream that becomes the file once everything is written; with `durable` also through a power cut."""
     target = Path(os.path.realpath(target))
+    if is_special(target):
+        with os.fdopen(os.open(target, os.O_WRONLY | getattr(os, "O_BINARY", 0)), "wb") as raw:
+            yield raw
+        return
     name = temporary_name(target)
     clear_leftovers(target)
     try:

@@ -22,7 +22,7 @@ from fginfer.core.search import EXACT, SCAN, Floats, Lists, Messages, SearchCoun
 from fginfer.errors import ModelError, SettingsError
 from fginfer.options import check_count, check_number, check_whole
 from fginfer.search_backends import BACKENDS, Backend
-from fginfer.search_questions import as_labels, as_lists, as_messages, as_rows, check_seed, check_way, threads_given
+from fginfer.search_questions import as_labels, as_lists, as_messages, as_rows, check_seed, check_threads, check_way
 
 SearchAnswers = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.uint8]]  # labels, values, proven
 
@@ -145,7 +145,6 @@ class SearchIndex(_Index):
         threads: int = 1,
         seed: int = 0,
         parts: int = 1,
-        n_jobs: int | None = None,
     ) -> None:
         table = as_rows(rows)
         if not table.size:
@@ -154,7 +153,7 @@ class SearchIndex(_Index):
         for name, value in {"clusters": clusters, "rounds": rounds, "parts": parts}.items():
             check_count(name, value)
         check_seed(seed)
-        threads = threads_given(threads, n_jobs)
+        check_threads(threads, "threads")
         self.handle = SearchHandle(table, clusters, rounds, threads, seed, parts)
 
     def _search(
@@ -254,9 +253,7 @@ class BackendIndex(_Index):
     account by asking for as many labels more and scoring again.
     """
 
-    def __init__(
-        self, rows: ArrayLike, backend: Any = "hnswlib", *, threads: int = 1, seed: int = 0, n_jobs: int | None = None
-    ) -> None:
+    def __init__(self, rows: ArrayLike, backend: Any = "hnswlib", *, threads: int = 1, seed: int = 0) -> None:
         self._rows = as_rows(rows).copy()
         if not self._rows.size:
             raise ModelError("an index needs at least one row and one column")
@@ -264,7 +261,7 @@ class BackendIndex(_Index):
         if backend not in BACKENDS if isinstance(backend, str) else not callable(backend):
             raise SettingsError(f"backend must be one of {', '.join(BACKENDS)}, or a function, not {backend!r}")
         check_seed(seed)
-        threads = threads_given(threads, n_jobs)
+        check_threads(threads, "threads")
         make = BACKENDS[backend] if isinstance(backend, str) else backend
         try:
             self.backend: Backend = make(self._rows, threads, seed)
@@ -277,7 +274,7 @@ class BackendIndex(_Index):
         which, table = as_labels(labels, self.shape[0]), as_rows(np.atleast_2d(rows), self.shape[1])
         if len(which) != len(table):
             raise ModelError(f"{len(which)} labels, but {len(table)} rows")
-        last = np.unique(which[::-1], return_index=True)[1]  # of a label listed twice the last counts
+        last = np.unique(which[::-1], return_index=True)[1]  # the last counts of a label that is listed twice
         which, table = which[::-1][last], table[::-1][last]
         self._rows[which] = table
         self.backend.set_rows(np.ascontiguousarray(which), np.ascontiguousarray(table))

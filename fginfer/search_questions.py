@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,15 +45,6 @@ def check_threads(threads: int, name: str = "n_jobs") -> None:
     check_whole(name, threads)
     if not 1 <= threads <= MOST_THREADS:
         raise SettingsError(f"{name} must be a number of threads, 1 .. {MOST_THREADS}, not {threads!r}")
-
-
-def threads_given(threads: int, n_jobs: int | None) -> int:
-    """Checked. n_jobs: their old name, as in estimators; other sources have always called them threads."""
-    if n_jobs is not None:
-        warnings.warn("n_jobs of a search index is called threads", DeprecationWarning, stacklevel=3)
-        threads = n_jobs
-    check_threads(threads, "threads")
-    return threads
 
 
 def check_way(probes: Any, candidates: Any) -> None:

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from threading import Event
@@ -24,10 +25,11 @@ from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, shown, start_line
 from fginfer.options import Options, check_whole
+from fginfer.parts.plan import PartsPlan
 from fginfer.result import Progress, Result
 from fginfer.solver import Callback, Solver, check_seconds
 
-MOST_COPYING = 0.2  # of a time limit, left for the copy of the messages
+MOST_COPYING = 0.2  # part of a time limit, left for the copy of the messages
 SOON = 0.01  # seconds: a limit is not missed by it
 
 
@@ -47,6 +49,12 @@ def solve(
     trace: bool = True,
     dual: bool = True,
     verbose: bool = False,
+    parts: int | ArrayLike | None = None,
+    client: Any = None,
+    security: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
+    resume: bool = False,
+    proof: str | PathLike[str] | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """The best labeling found, with an upper bound on the optimum.
@@ -66,6 +74,12 @@ def solve(
     dual            False leaves out marginals and messages, which take more; they are also left out where their copy
                     alone would take longer than the time limit (20 ns a number)
     verbose         prints the log of the run to stderr
+    parts           solves the model in so many parts, each by trws, for sizes that one process does not hold; or the
+                    part of each variable. The answer depends on the parts, not on who works on them
+    client          a dask.distributed.Client, or the address of a scheduler: the parts live on its workers. `security`
+                    is for an address that begins with tls://
+    checkpoint      a folder in which a solve in parts keeps its last rounds; `resume` goes on from there
+    proof           a file that gets a proof of what the result claims, for `fginfer verify`: see docs/proofs.md
     options         of the method, for instance rho or damping
 
     >>> from fginfer import FactorGraph, Potts
@@ -79,14 +93,19 @@ def solve(
     """
     start = clock.now()
     time_limit = check_seconds("time_limit", time_limit)
+    if not isinstance(graph, FactorGraph):
+        graph, parts = _sharded(graph, parts, evidence)
+    plan = _plan(parts, client, security, checkpoint, resume)
+    if proof is not None and plan is not None:
+        raise SettingsError("a solve in parts writes no proof")
+    if proof is not None and evidence is not None:
+        raise SettingsError("a proof is about a whole model: write graph.condition(evidence).graph to a file first")
     with shown() if verbose else nullcontext():
         graph, given = _model(graph, evidence)
-        least = cutoff
-        if given is not None:
-            graph, least = given.lowered(cutoff)
         result = _solve(
             graph,
             method,
+            plan,
             start,
             time_limit,
             callback,
@@ -96,11 +115,39 @@ def solve(
             seed=seed,
             threads=threads,
             max_iterations=max_iterations,
-            cutoff=least,
+            cutoff=cutoff,
             warm_start=_restricted(warm_start, given),
+            proof=proof,
             **options,
         )
-    return result if given is None else given.expand_result(result, cutoff)
+    return result if given is None else given.expand_result(result)
+
+
+def _plan(parts: Any, client: Any, security: Any, checkpoint: Any, resume: bool) -> PartsPlan | None:
+    """How to solve in parts, if that is asked for."""
+    folder = None if checkpoint is None else os.fspath(checkpoint)
+    plan = PartsPlan(parts, client, security, folder, resume)
+    plan.check()
+    if parts is None and client is None:
+        if folder is not None:
+            raise SettingsError("a checkpoint is of a solve in parts: say how many with parts=")
+        return None
+    return plan
+
+
+def _sharded(graph: Any, parts: Any, evidence: Any) -> tuple[Any, Any]:
+    """A model that is in parts already, or a folder of such parts; others as they are."""
+    from fginfer.parts.sharded import Sharded
+
+    if isinstance(graph, str | PathLike) and os.path.isdir(graph):
+        graph = Sharded.open(graph)
+    if not isinstance(graph, Sharded):
+        return graph, parts
+    if evidence is not None:
+        raise SettingsError("evidence is for a model in one piece: leave the variables out of the parts")
+    if parts is not None and parts != graph.n_parts:
+        raise SettingsError(f"the model has {graph.n_parts} parts already; parts= is for models in one piece")
+    return graph, graph.n_parts
 
 
 def _model(
@@ -109,6 +156,8 @@ def _model(
     """The graph to be solved; with evidence the smaller one, and the way back."""
     if isinstance(graph, str | PathLike):
         graph = read(graph)
+    if type(graph).__name__ == "Sharded":
+        return graph, None
     if not isinstance(graph, FactorGraph):
         raise SettingsError(f"solve takes a FactorGraph or the name of a model file, not {type(graph).__name__}")
     if evidence is None:
@@ -129,6 +178,7 @@ def _restricted(start: Result | ArrayLike | None, given: Conditioned | None) -> 
 def _solve(
     graph: FactorGraph,
     method: str | None,
+    plan: PartsPlan | None,
     start: float,
     time_limit: float | None,
     callback: Callback | None,
@@ -137,13 +187,24 @@ def _solve(
     /,
     **settings: Any,
 ) -> Result:
-    solver = Solver(
-        graph,
-        method,
-        start_time=start,
-        **settings,
-    )
-    end = None
+    if plan is None:
+        solver = Solver(graph, method, start_time=start, **settings)
+    else:
+        from fginfer.parts.solver import PartsSolver
+
+        solver = PartsSolver(graph, plan, method, start_time=start, **settings)
+    try:
+        result = _finish(solver, start, time_limit, callback, trace, dual)
+        return result if settings.get("proof") is None else replace(result, proof=solver.prove())
+    finally:
+        if plan is not None:
+            solver.close()
+
+
+def _finish(
+    solver: Solver, start: float, time_limit: float | None, callback: Callback | None, trace: bool, dual: bool
+) -> Result:
+    graph, end = solver.graph, None
     if time_limit is not None:
         end = start + time_limit
         copying = solver.seconds_to_copy()
@@ -182,30 +243,37 @@ def solve_many(
     *,
     workers: int | None = None,
     client: Any = None,
+    security: Any = None,
     **settings: Any,
 ) -> list[Result]:
     """Solves independent graphs on a pool of threads (the core works outside the interpreter lock); results in order.
 
     `settings` are those of solve. The results are those of solve one by one, whatever the number of workers. With a
     `client` (a dask.distributed.Client, or the address of a scheduler) the graphs are spread over a cluster; what a
-    lost worker had under way is done again by another one. There is no callback then.
+    lost worker had under way is done again by another one. There is no callback then. `security`, a
+    distributed.Security, has the certificates for an address that begins with tls://. Results come back as pickles,
+    which can run any code: a cluster must be one that you trust.
 
     >>> from fginfer import FactorGraph, Potts
     >>> chains = [FactorGraph.from_arrays([2, 2], [[0, a], [1, 0]], [[0, 1]], tables=[Potts(0, -2)]) for a in (0.5, 3)]
     >>> [result.labels.tolist() for result in solve_many(chains, workers=2)]
     [[0, 0], [1, 1]]
     """
+    if settings.get("proof") is not None:
+        raise SettingsError("solve_many writes no proofs: one file cannot hold those of many graphs")
     if isinstance(graphs, FactorGraph | str | PathLike):
-        raise SettingsError("solve_many takes a list of graphs; solve takes one")
+        raise SettingsError("solve_many takes a list of graphs; solve takes one, solve_batch one and arrays of numbers")
     if workers is not None:
         check_whole("workers", workers)
         if workers < 1:
             raise SettingsError(f"workers must be at least 1, or None for one a core, not {workers}")
+    if client is None and security is not None:
+        raise SettingsError("security is for a cluster: give the address of a scheduler as client")
     if client is not None:
         if settings.get("callback") is not None:
             raise SettingsError("a callback cannot be called from the workers of a cluster")
         work = partial(_solve_there, method, settings)
-        answers = dict(cluster_map(work, list(graphs), client))
+        answers = dict(cluster_map(work, list(graphs), client, security))
         return [answers[k] for k in range(len(answers))]
     stop = Event()
     given: Callback | None = settings.pop("callback", None)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from fginfer.log import logger, row
+from fginfer.printable import printable
 from fginfer.result import Progress
 
 
@@ -41,7 +42,7 @@ class Terminal(logging.Handler):
         logger.setLevel(self._level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._try(lambda: self._write(record.getMessage()))
+        self._try(lambda: self._write(printable(record.getMessage(), lines=True)))
 
     def _try(self, write: Callable[[], None]) -> None:
         """A log that cannot be written (a full disk, a reader that has gone) must not end what it reports on."""

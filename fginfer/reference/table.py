@@ -43,6 +43,7 @@ class ReferenceTable:
         return float(self._values[state])
 
     def set(self, a: int, b: int, value: float) -> None:
+        """One entry gets a new score."""
         old = float(self._values[a, b])
         if old > -inf:
             for sorted_list in (self._whole, self._row[a], self._col[b]):

@@ -82,7 +82,7 @@ class GraphOracle(Source):
     graph has when it is asked.
 
     >>> graph = FactorGraph([2, 3])
-    >>> graph.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    >>> factor = graph.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
     >>> GraphOracle(graph).argmax(0, [{1: 1.5}, None])
     Argmax(state=(0, 0), value=1.0)
     """
@@ -129,7 +129,8 @@ class GraphOracle(Source):
         path: str = "auto",
     ) -> list[Argmax]:
         """The n best states, best first, without the excluded one(s); ``Argmax(None, -inf)`` where there are fewer.
-        path: "scan" and "search" force one way, "auto" takes the one that is faster at this size."""
+        path: "scan" and "search" force one way; "auto" takes the one that is faster at this size, and gives a search up
+        that turns out to be slower: it never takes much longer than a scan."""
         shape = self._shape_of(factor)
         if not shape:
             raise ModelError(f"there is no factor {factor}; there are {len(self._shapes)}")
@@ -149,7 +150,7 @@ class GraphOracle(Source):
         up in an order of its own: equal to values of `best` up to rounding.
 
         >>> graph = FactorGraph([2, 3])
-        >>> graph.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+        >>> factor = graph.add_factor([0, 1], [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
         >>> GraphOracle(graph).max_marginals(0, 0, [None, {2: 1.5}]).tolist()
         [1.0, 0.5]
         """
@@ -237,6 +238,7 @@ class UpdatableTable(Source):
         return self._table.entries()
 
     def to_array(self) -> NDArray[np.float64]:
+        """The table as it is now."""
         dense = np.zeros(self.shape)
         r, c, v = self.entries()
         dense[r, c] = v
@@ -338,20 +340,28 @@ class Ranking(Source):
         """The item with the largest value - message."""
         return self.best(1, message, excluded=None if excluded is None else [excluded])[0]
 
-    def best(self, n: int, message: Message = None, *, excluded: Iterable[int] | None = None) -> list[Argmax]:
+    def best(
+        self, n: int, message: Message = None, *, excluded: Iterable[int] | None = None, path: str = "auto"
+    ) -> list[Argmax]:
         """The n best items, best first."""
         if self._n == 0:
             return [Argmax(None, -inf)] * n
-        batch = Questions(self._ranking.source, 1, n)
+        batch = Questions(self._ranking.source, 1, n, path_number(path))
         batch.messages([message], 1)
         batch.excluded(flat_states(None if excluded is None else [(k,) for k in excluded], (self._n,)))
         return _one(batch, self._oracle, (self._n,))
 
     def ask(
-        self, n: int, messages: Messages | None = None, *, excluded: ArrayLike | None = None, n_best: int = 1
+        self,
+        n: int,
+        messages: Messages | None = None,
+        *,
+        excluded: ArrayLike | None = None,
+        n_best: int = 1,
+        path: str = "auto",
     ) -> Answers:
         """A batch of n questions, one message each."""
-        batch = Questions(self._ranking.source, n, n_best)
+        batch = Questions(self._ranking.source, n, n_best, path_number(path))
         batch.all_messages(messages, 1)
         batch.all_excluded(excluded)
         return batch.ask(self._oracle)
