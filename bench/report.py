@@ -1,8 +1,11 @@
-"""The figures on the manual's benchmark page: runs the benches that need no data files, and writes what they print.
+"""The figures of docs/how/benchmarks.md: runs the commands on that page and puts what they print below them.
 
-    python bench/report.py [--only growth,binary]       then build the manual: sphinx-build docs build/docs
+    python -m bench report [--only growth binary] [--datasets DIR] [--instances DIR]
 
-Takes some minutes. The page shows the machine and the date; it is never committed, like all results.
+A command stands on the page in an HTML comment, `<!-- bench NAME ARGUMENTS -->`; what follows it, down to
+`<!-- end -->`, is written by this script: the command, the date, the machine, the commit, and what was printed.
+Nothing else writes there. DATASETS and INSTANCES in a command stand for the two folders; commands that want a folder
+which is not given are left as they are.
 """
 
 from __future__ import annotations
@@ -11,24 +14,16 @@ import argparse
 import datetime
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-import fginfer
+from bench.common.clock import again
 
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "how" / "measured.md"
-
-# Small enough to be run whenever the manual is built for a release; each script's own defaults are the full sizes.
-RUNS = (
-    ("What a call costs", "overhead.py", []),
-    ("Work against the number of labels", "growth.py", ["--most", "1024", "--iterations", "30"]),
-    ("Many binary factors", "binary.py", ["--variables", "500", "--share", "0.002,0.01", "--seconds", "3"]),
-    ("The oracle API beside the learner in C", "oracle_api.py", []),
-    ("Building large models", "building.py", ["--pairs", "1000000"]),
-    ("Methods against brute force", "differential.py", ["--models", "300"]),
-)
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "how" / "benchmarks.md"
+BLOCK = re.compile(r"(<!-- bench (\w+)(.*?) -->\n)(.*?)(<!-- end -->)", flags=re.DOTALL)
 
 
 def processor() -> str:
@@ -40,26 +35,50 @@ def processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def measured(script: str, arguments: list[str]) -> str:
+def build() -> str:
+    """The last commit that changed the core or the package, and whether the checkout differs from it."""
+
+    def git(*arguments: str) -> str:
+        call = ["git", "-C", str(ROOT), *arguments, "--", "csrc", "fginfer"]
+        return subprocess.run(call, capture_output=True, text=True, check=False).stdout.strip()
+
+    commit = git("log", "-1", "--format=%h") or "unknown"
+    return f"{commit} with changes" if git("status", "--short") else commit
+
+
+def measured(name: str, arguments: list[str]) -> str:
     """What a bench prints, errors included: a failure has to show on the page."""
-    done = subprocess.run([sys.executable, str(HERE / script), *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(again(name, *arguments), cwd=ROOT, capture_output=True, text=True, check=False)
     failure = f"\nexit code {done.returncode}\n{done.stderr[-2000:]}" if done.returncode else ""
     return done.stdout.rstrip() + failure
 
 
+def block(name: str, arguments: list[str], folders: dict[str, str]) -> str:
+    """A command with what it prints, and where and when it did."""
+    said = " ".join(["python -m bench", name, *arguments])
+    print(said, flush=True)
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    machine = f"{processor()}, {os.cpu_count()} cores{load}"
+    text = measured(name, [folders.get(a, a) for a in arguments])
+    when = f"{datetime.date.today().isoformat()}, {machine}, commit {build()}"
+    return f"```text\n$ {said}\n{text}\n```\n\n*{when}*\n\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="words, separated by commas; a bench is run if its name has one")
-    words = parser.parse_args().only.split(",")
-    today = datetime.date.today().isoformat()
-    machine = f"{processor()}, {os.cpu_count()} threads, {platform.system()}, Python {platform.python_version()}"
-    parts = [f"## As measured\n\nfginfer {fginfer.__version__}, {machine}, {today}.\n"]
-    for title, script, arguments in RUNS:
-        if any(word in script for word in words):
-            command = " ".join(["python", f"bench/{script}", *arguments])
-            print(command, flush=True)
-            parts.append(f"### {title}\n\n`{command}`\n\n```text\n{measured(script, arguments)}\n```\n")
-            PAGE.write_text("\n".join(parts))  # what was measured is kept if a later bench is stopped
+    parser.add_argument("--only", nargs="+", default=[], help="names of benches; the others' blocks stay as they are")
+    parser.add_argument("--datasets", help="a folder of learning data")
+    parser.add_argument("--instances", help="a folder of models with an INDEX.tsv")
+    given = parser.parse_args()
+    folders = {k: v for k, v in {"DATASETS": given.datasets, "INSTANCES": given.instances}.items() if v}
+    for found in list(BLOCK.finditer(PAGE.read_text())):
+        head, name, arguments = found[1], found[2], found[3].split()
+        missing = {"DATASETS", "INSTANCES"} & set(arguments) - set(folders)
+        if missing or (given.only and name not in given.only):
+            continue
+        new = block(name, arguments, folders)
+        text = PAGE.read_text()  # again: what was measured is kept if a later bench is stopped
+        PAGE.write_text(BLOCK.sub(lambda m, head=head, new=new: m[1] + new + m[5] if m[1] == head else m[0], text))
     return 0
 
 

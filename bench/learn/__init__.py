@@ -1,0 +1,1 @@
+"""Benches of learning: solvers, peers, search indices."""

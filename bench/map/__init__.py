@@ -1,0 +1,1 @@
+"""Benches of inference: methods beside peers and beside each other."""

@@ -1,0 +1,1 @@
+"""Benches that repeat what a paper or a thesis reports."""

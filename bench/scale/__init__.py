@@ -1,0 +1,1 @@
+"""Benches of size: memory, threads, set-up, long runs, limits."""
