@@ -105,9 +105,15 @@ def damaged_mapped(data: bytes, rng: random.Random) -> bytes:
             if rng.random() < 0.3
             else bytes(-(16 + len(header)) % 64) + data[-(-(16 + length) // 64) * 64 :]
         )
-        return data[:8] + len(header).to_bytes(8, "little") + header + rest
+        return _summed(data[:8] + len(header).to_bytes(8, "little") + header + rest, rng)
     at = rng.randrange(16 + length, len(data)) & ~3
-    return data[:at] + struct.pack("<i", rng.choice([0, 1, -1, 2**31 - 1, -(2**31), 7])) + data[at + 4 :]
+    changed = data[:at] + struct.pack("<i", rng.choice([0, 1, -1, 2**31 - 1, -(2**31), 7])) + data[at + 4 :]
+    return _summed(changed, rng)
+
+
+def _summed(data: bytes, rng: random.Random) -> bytes:
+    """Mostly with the check sum that a hostile writer would add: else nothing behind it were ever tried."""
+    return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "little") if rng.random() < 0.95 else data
 
 
 # ---- archives
@@ -126,7 +132,7 @@ def _members(archive: bytes) -> dict[str, bytes]:
         return {name: packed.read(name) for name in packed.namelist()}
 
 
-last_zipped: tuple[bytes, list[tuple[str, bytes]]] = b"", []  # for bench/fuzz_shortcuts.py
+last_zipped: tuple[bytes, list[tuple[str, bytes]]] = b"", []  # for tests/truth/fuzz_shortcuts.py
 
 
 def zipped(members: list[tuple[str, bytes]]) -> bytes:
@@ -152,6 +158,11 @@ def npy(array: np.ndarray) -> bytes:
     return out.getvalue()
 
 
+def checksum(members: dict[str, bytes]) -> int:
+    lines = (f"{name} {len(text)} {zlib.crc32(text)}\n" for name, text in members.items() if name != "checksum.npy")
+    return zlib.crc32("".join(sorted(lines)).encode())
+
+
 def damaged_arrays(data: bytes, rng: random.Random) -> bytes:
     """An archive one of whose arrays has another size, type or value, is gone, or is there twice."""
     arrays, members = _unpacked(data), dict(_members(data))
@@ -170,6 +181,8 @@ def damaged_arrays(data: bytes, rng: random.Random) -> bytes:
             members[name + ".npy"] = npy(_damaged_array(name, arrays[name], rng))
         if not members:
             break
+    if "checksum.npy" in members and rng.random() < 0.95:  # as a hostile writer would: see _summed
+        members["checksum.npy"] = npy(np.array(checksum(members), np.uint32))
     listed = list(members.items())
     if listed and rng.random() < 0.03:
         listed.append(rng.choice(listed))

@@ -49,9 +49,9 @@ def _written(write: Callable[[Path], Any], folder: Path, name: str) -> bytes:
     return (folder / name).read_bytes()
 
 
-def _used(path: Path, threads: int = 1) -> float:
+def _used(path: Path, threads: int = 1, format: str | None = None) -> float:
     """The score of the first labels of a model that could be read: a number or -inf."""
-    graph = fginfer.read(path, threads=threads)
+    graph = fginfer.read(path, format=format, threads=threads)
     score = graph.score(np.zeros(graph.n_variables, np.int32)) if graph.n_variables < 10_000 else 0.0
     assert score < np.inf
     return score
@@ -79,6 +79,15 @@ def model_readers(folder: Path) -> dict[str, Reader]:
         "npz-arrays": Reader([archive], ".npz", _used, damaged_arrays),
         "h5": Reader([hdf], ".h5", _used),
         "h5-datasets": Reader([hdf], ".h5", _used, damaged_datasets),
+        **{
+            name: Reader(_seeds(f"*{suffix}"), suffix, _used)
+            for name, suffix in (("rudy", ".rud"), ("biqmac", ".sparse"), ("qubo", ".qubo"))
+        },
+        **{
+            name: Reader(_seeds(f"*.{name}"), f".{name}", _used)
+            for name in ("bif", "xmlbif", "cnf", "wcnf", "opb", "wbo", "qplib", "dd", "fg", "lp", "mps")
+        },
+        "qaplib": Reader(_seeds("*.dat"), ".dat", partial(_used, format="qaplib")),
         "evidence": Reader(_seeds("*.evid"), ".evid", lambda p: read_evidence(p, three)),
         "solution": Reader(_seeds("*.MPE"), ".MPE", lambda p: read_solution(p, three)),
         "result": Reader(
@@ -155,7 +164,10 @@ def _trained_readers(folder: Path) -> dict[str, Reader]:
     )  # fmt: skip
     tagger = FileModel.train(words, max_iter=2)
     out["model-file"] = Reader(
-        [_written(tagger.save, folder, "t.npz")], ".npz", lambda p: load_file_model(p).predict(words), damaged_arrays
+        [_written(tagger.save, folder, "t.npz")],
+        ".npz",
+        lambda p: load_file_model(p).predict_file(words),
+        damaged_arrays,
     )
     many = ExtremeClassifier(lam=0.01).fit(dense, labels)
     out["extreme"] = Reader(

@@ -1,4 +1,4 @@
-"""What bench/fuzz.sh says of a run: inputs that ran are counted however the run ends, and harm is exit code 1."""
+"""What tests/truth/fuzz.sh says of a run: inputs that ran are counted however the run ends, and harm is exit code 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "bench" / "fuzz.sh"
+SCRIPT = Path(__file__).resolve().parent / "truth" / "fuzz.sh"
 
 # In place of a compiler: whatever it is to build becomes a fuzzer that says one line and ends.
 COMPILER = """#!/bin/sh

@@ -23,44 +23,69 @@ C_ARROWS: dict[str, set[str]] = {
     "dual": {"base", "model", "solver", "primal"},
     "gdmm": {"base", "model", "solver", "primal", "oracle"},
     "exact": {"base", "model", "solver", "primal"},
+    "again": {"base", "model"},
+    "semidefinite": {"base", "model", "solver", "primal", "dual"},
     "methods": {"solver"},
     "optimise": {"base"},
     "learn": {"base", "oracle", "optimise"},
     "latent": {"base"},
+    "sparsemap": {"base"},
 }
 
 # The rooms of the package: their modules, and what they may import besides themselves. "package" is fginfer itself,
 # with the names that users see.
 PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
-    "tools": ("errors options archives blas budget replacing html startup crew", set()),
+    "tools": ("errors names options archives unpacking blas budget replacing html startup crew printable", set()),
     "core": ("core", {"tools"}),
     "results": ("result log terminal plots", {"tools", "core"}),
     "model": (
-        "graph builder from_arrays tables condition describe labelings graph_networkx",
+        "graph graph_changes builder from_arrays tables table_roles table_values condition describe labelings "
+        "graph_networkx graph_edits growing handles journal what_if rules constraints lower lowering folding",
         {"tools", "core", "results"},
     ),
     "formats": ("formats", {"tools", "core", "results", "model"}),
     "oracles": (
-        "oracles sources search search_backends search_questions reference marginals forest_marginals",
+        "oracles sources search search_backends search_questions reference beliefs",
         {"tools", "core", "model"},
     ),
     "solving": (
-        "solve solver engine methods cluster",
-        {"tools", "core", "results", "model", "formats", "package"},
+        "solve solver batches exact_scores engine methods cluster k_best distances"
+        " parts samples blocks marginals approximate sum_product gibbs log_z_above ranked_parts"
+        " max_marginals intervals reparametrise explain hard_parts relax proof proving",
+        {"tools", "core", "results", "model", "formats", "oracles", "package"},
     ),
     "portfolio": ("portfolio", {"tools", "core", "results", "model", "solving"}),
     "learn": ("learn", {"tools", "core", "results", "model", "formats", "oracles", "solving"}),
     "extreme": ("extreme", {"tools", "core", "results", "formats", "oracles", "learn"}),
     "latent": ("latent", {"tools", "core", "model", "solving", "learn"}),
+    "nn": ("nn", {"tools", "core", "results", "model", "solving"}),
+    "saved": ("saved", {"tools", "learn", "extreme"}),
     "trim": ("trim", {"tools", "core"}),
+    "interop": ("interop", {"tools", "core", "results", "model", "formats", "oracles", "solving"}),
     "compare": ("compare", {"tools", "core", "results", "model", "formats", "solving", "package"}),
+    "viewer": ("viewer", {"tools", "core", "results", "model"}),
+    "checker": ("checker", set()),
     "commands": (
         "commands cli __main__",
-        {"tools", "core", "results", "model", "formats", "solving", "learn", "extreme", "compare", "package"},
+        {
+            "checker",
+            "tools",
+            "core",
+            "results",
+            "model",
+            "formats",
+            "oracles",
+            "solving",
+            "learn",
+            "extreme",
+            "compare",
+            "viewer",
+            "package",
+        },
     ),
     "package": (
         "__init__ __version__",
-        {"tools", "core", "results", "model", "formats", "oracles", "solving", "portfolio"},
+        {"tools", "core", "results", "model", "formats", "oracles", "solving", "portfolio", "saved", "viewer"},
     ),
 }
 PYTHON_ROOM = {module: room for room, (modules, _) in PYTHON_ROOMS.items() for module in modules.split()}
@@ -74,7 +99,7 @@ def room_of(path: str) -> str:
 
 def wrong_includes(path: str, text: str) -> list[str]:
     room = room_of(path)
-    public = {p.name for p in (CSRC / "include").glob("*.h")}
+    public = {p.name for p in (CSRC / "include").iterdir()}
     return [
         f"{path} includes {name}"
         for name in INCLUDE.findall(text)
@@ -109,7 +134,7 @@ def test_a_wrong_include_is_seen(path: str, header: str):
 
 
 def test_public_headers_stand_alone():
-    public = {p.name for p in (CSRC / "include").glob("*.h")}
+    public = {p.name for p in (CSRC / "include").iterdir()}
     for p in (CSRC / "include").glob("*.h"):
         assert set(INCLUDE.findall(p.read_text())) <= public, p.name
 
@@ -260,7 +285,8 @@ def test_what_one_c_file_uses_is_in_no_header():
         p.relative_to(ROOT).as_posix(): p.read_text() for p in (*CSRC.rglob("*.[ch]"), *ROOT.glob("tests/c/*.[ch]"))
     }
     headers = {p: t for p, t in texts.items() if p.endswith(".h") and not p.startswith(("csrc/include", "tests"))}
-    assert lonely(headers, {p: t for p, t in texts.items() if p not in headers}) == []
+    found = lonely(headers, {p: t for p, t in texts.items() if p not in headers})
+    assert [line for line in found if "base/assert.h" not in line] == []  # its macros name what it declares
 
 
 def test_a_lonely_function_is_seen():
@@ -276,7 +302,7 @@ def missing_from_the_repository(recipes: str) -> set[str]:
     headers = "\n".join(path.read_text() for path in CSRC.rglob("*.h"))
     modules = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     lost = {p for p in paths if not (ROOT / p).exists()}
-    lost |= {n for n in re.findall(r"\bfgi_\w+", spans) if not re.search(rf"\b{n}\b", headers)}
+    lost |= {n for n in re.findall(r"\bfgi_\w+", spans) if "NAME" not in n and not re.search(rf"\b{n}\b", headers)}
     classes = set(re.findall(r"(?<![.\w\"])[A-Z][a-z]\w*", spans)) - {"Path", "None"}
     return lost | {n for n in classes if not re.search(rf"^class {n}\b", modules, re.M)}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -46,6 +48,14 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "an address": (lambda g, d: fginfer.read("https://a.org/b.uai"), "download it first"),
     "learn from nothing": (lambda g, d: fginfer.learn.ChainCRF().fit(None, None), "X must be examples.*not NoneType"),
     "learn from a word": (lambda g, d: fginfer.learn.StructuredSVM().fit("abc", [0]), "X must be examples.*not str"),
+    "iterations below 0": (
+        lambda g, d: solve(g, max_iterations=-1),
+        "max_iterations must be a whole number of at least 0",
+    ),
+    "memory below 0": (lambda g, d: solve(g, memory=-1), "memory must be a number of bytes, 0 or more, not -1"),
+    "presolve by a word": (lambda g, d: solve(g, presolve="no"), "presolve must be True or False, not 'no'"),
+    "minimize=": (lambda g, d: solve(g, minimize=True), "scores are always maximised.*signs changed.*Result.energy"),
+    "sense=": (lambda g, d: fginfer.Solver(g, "trws", sense="min"), "scores are always maximised"),
     "start=": (lambda g, d: solve(g, start=[0, 0]), "unknown option 'start'.*did you mean warm_start"),
     "a setting with a typo": (lambda g, d: solve(g, tme_limit=5), "did you mean time_limit"),
     "timeout=": (lambda g, d: solve(g, timeout=5), "did you mean time_limit"),
@@ -80,6 +90,47 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
 }
 
 
+BAD_STARTS: dict[str, tuple[Any, str]] = {
+    "too short": ([0], r"needs 2 labels, not an array of shape \(1,\)"),
+    "too long": ([0, 0, 0], r"needs 2 labels, not an array of shape \(3,\)"),
+    "fractional": ([0, 0.5], "labels must be integers, not float64"),
+    "whole, but no integers": ([0.0, 1.0], "labels must be integers, not float64"),
+    "out of range": ([0, 3], "label 3 of variable 1 is out of range 0..2"),
+    "below 0": ([0, -1], "label -1 of variable 1 is out of range 0..2"),
+    "a word": ("01", "needs 2 labels, not a str"),
+    "a dict": ({0: 1}, "needs 2 labels, not a dict"),
+    "ragged": ([[0], [0, 1]], "needs 2 labels, not lists of several lengths"),
+    "of another graph": (solve(FactorGraph([2, 3, 2])), r"needs 2 labels, not an array of shape \(3,\)"),
+}
+
+
+@pytest.mark.parametrize("method", [None, "trws"])
+@pytest.mark.parametrize("name", BAD_STARTS)
+def test_starts_that_are_no_labelings(name: str, method: str | None) -> None:
+    graph, (start, says) = FactorGraph([2, 3]), BAD_STARTS[name]
+    for call in (
+        lambda: solve(graph, method, warm_start=start),
+        lambda: solve(graph, method, warm_start=start, evidence={0: 1}),
+        lambda: fginfer.Solver(graph, method, warm_start=start),
+        lambda: fginfer.solve_many([graph], method, warm_start=start),
+        lambda: fginfer.solve_many([graph], method, warm_start=start, evidence={0: 1}),
+        lambda: fginfer.Solver(graph, method).warm_start(start),
+    ):
+        with pytest.raises(FginferError, match=says):
+            call()
+
+
+def test_a_start_without_room_for_labels_changes_no_messages() -> None:
+    graph = FactorGraph.from_arrays([2, 3], [[0, 1], [2, 0, 1]], [[0, 1]], tables=[Potts(0, -1)])
+    good = solve(graph, "trws", max_iterations=3)
+    assert good.messages is not None
+    solver = fginfer.Solver(graph, "trws")
+    before = solver.result().messages
+    with pytest.raises(FginferError, match="needs 2 labels"):
+        solver.warm_start(dataclasses.replace(good, messages=good.messages + 1, labels=np.zeros(3, np.int32)))
+    assert np.array_equal(before, solver.result().messages)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_calls_say_what_to_do(name: str, tmp_path: Path) -> None:
     call, says = WRONG[name]
@@ -93,6 +144,10 @@ def test_wrong_calls_say_what_to_do(name: str, tmp_path: Path) -> None:
         ("predict train.txt tagger.npz", "the model comes first, then the data: tagger.npz train.txt"),
         ("evaluate train.txt tagger.npz", "the model comes first, then the data: tagger.npz train.txt"),
         ("predict tagger.npz train.txt --top-k 3", "--top-k belongs to models of very many labels"),
+        ("solve m.uai --max-iterations -1", "max_iterations must be a whole number of at least 0, not -1"),
+        ("solve m.uai --option memory=-1", "memory must be a number of bytes, 0 or more, not -1"),
+        ("solve m.uai --option presolve=no", "presolve must be True or False, not 'no'"),
+        ("solve m.uai --option minimize=true", "scores are always maximised"),
         ("compare .", "is a folder: name the models in it, as in *.uai"),
         ("info train.txt", "or name a format (format=, --format)"),
     ],
@@ -100,6 +155,7 @@ def test_wrong_calls_say_what_to_do(name: str, tmp_path: Path) -> None:
 def test_wrong_commands_say_what_to_do(command: str, says: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("train.txt").write_text("the D\ndog N\n")
+    Path("m.uai").write_text("MARKOV\n1\n2\n0\n")
     assert main(["train", "train.txt", "--output", "tagger.npz", "--max-iter", "1", "--quiet"]) == 0
     assert main(command.split()) == 3
     assert says in capsys.readouterr().err
@@ -135,5 +191,24 @@ except AttributeError as error:
 else:
     raise AssertionError("it is there")
 {says}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("is_clone", "says"), [(True, "start Python in another folder"), (False, "install it again")])
+def test_sources_without_a_core_say_what_to_do(is_clone: bool, says: str, tmp_path: Path) -> None:
+    shutil.copytree(Path(fginfer.__file__).parent, tmp_path / "fginfer", ignore=shutil.ignore_patterns("_core*"))
+    if is_clone:
+        (tmp_path / "csrc").mkdir()
+    code = f"""
+import sys
+sys.meta_path[:] = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]
+sys.path.insert(0, {str(tmp_path)!r})
+try:
+    import fginfer
+except ImportError as error:
+    assert {says!r} in str(error), error
+else:
+    raise AssertionError(fginfer.__file__)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

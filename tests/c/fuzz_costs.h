@@ -1,7 +1,7 @@
 /*
  * fuzz_costs.h - random attacks on the readers of .wcsp and .cfn, for test_costs_files.c (thousands) and
- * bench/fuzz_uai.c (millions), with the damage of fuzz_uai.h: read whole and in random pieces, a file ends with the
- * same error or the same model.
+ * tests/truth/fuzz_uai.c (millions), with the damage of fuzz_uai.h: read whole and in random pieces, a file ends with
+ * the same error or the same model.
  */
 #ifndef FUZZ_COSTS_H
 #define FUZZ_COSTS_H
@@ -76,8 +76,27 @@ typedef struct fuzz_costs_end {
     fgi_model *model;
     int64_t given;
     double cutoff, refused;
+    int64_t names; /* -1: they do not fit together */
     fgi_error err;
 } fuzz_costs_end;
+
+/* How many names a file gives, each of which must lie in the text and belong to something. */
+static int64_t fuzz_cfn_names(const fgi_cfn *c) {
+    const char *text = NULL;
+    volatile char sink = 0; /* every byte is read, for the sanitizer */
+    const int64_t n = fgi_cfn_names(c, &text, NULL, NULL, NULL);
+    int64_t *begin = fgi_alloc(n + 1, sizeof *begin), bytes = 0;
+    int32_t *owner = fgi_alloc(n + 1, sizeof *owner), *value = fgi_alloc(n + 1, sizeof *value);
+    int good = begin && owner && value && fgi_cfn_names(c, &text, begin, owner, value) == n && begin[0] == 0;
+    for (int64_t k = 0; good && k < n; k++) {
+        good = begin[k] <= begin[k + 1] && owner[k] >= -2 && value[k] >= 0;
+        for (int64_t b = begin[k]; b < begin[k + 1]; b++) sink = text[b], bytes++;
+    }
+    good = good && bytes == begin[n];
+    (void)sink;
+    free(begin), free(owner), free(value);
+    return good ? n : -1;
+}
 
 static fuzz_costs_end fuzz_costs_read(const fuzz_text *t, int cfn, int64_t piece, fgi_rng *g) {
     fuzz_costs_end e = {.given = -1};
@@ -100,6 +119,7 @@ static fuzz_costs_end fuzz_costs_read(const fuzz_text *t, int cfn, int64_t piece
         e.rc = cfn ? fgi_cfn_finish(c, &e.model, &e.given, &e.cutoff, &e.err)
                    : fgi_wcsp_finish(w, &e.model, &e.given, &e.cutoff, &e.err);
     if (c) e.refused = fgi_cfn_refused(c, &listed);
+    if (c) e.names = fuzz_cfn_names(c);
     if (w) e.refused = fgi_wcsp_refused(w);
     fgi_wcsp_free(w);
     fgi_cfn_free(c);
@@ -111,6 +131,7 @@ static const char *fuzz_costs_check(const fuzz_text *t, int cfn, fgi_rng *g) {
     const char *wrong = NULL;
     fuzz_costs_end a = fuzz_costs_read(t, cfn, t->n, g), b = fuzz_costs_read(t, cfn, fuzz_piece(g), g);
     if (a.rc != b.rc) wrong = "reading in pieces ends differently";
+    else if (a.names < 0 || (!a.rc && a.names != b.names)) wrong = "names that do not fit together";
     else if (a.rc && a.rc != FGI_BAD_FORMAT && !(cfn && a.rc == FGI_BAD_MODEL)) wrong = "an unexpected error code";
     else if (a.rc && (!a.err.message[0] || strchr(a.err.message, '\n'))) wrong = "an error without a sentence";
     else if (a.rc == FGI_BAD_FORMAT && (a.err.line < 1 || (!cfn && !a.err.token[0])))

@@ -1,5 +1,5 @@
 /*
- * fuzz_uai.h - random attacks on the UAI reader, for test_uai.c (a few thousand) and bench/fuzz_uai.c (millions).
+ * fuzz_uai.h - random attacks on the UAI reader, for test_uai.c (a few thousand) and tests/truth/fuzz_uai.c (millions).
  *
  * Each input is a small valid file, damaged: bytes, tokens, lengths, endings. Whatever it is, reading it whole and in
  * random pieces must end the same way: with the same error (line, token, one sentence), or with the same model, which
@@ -270,7 +270,7 @@ static const char *fuzz_one(uint64_t seed, fuzz_text *t) {
 }
 
 /* Inputs first .. first + n - 1; returns the number of failures, after printing them. */
-static int fuzz_many(uint64_t first, int64_t n) {
+static inline int fuzz_many(uint64_t first, int64_t n) {
     static fuzz_text text;
     int failures = 0;
     for (int64_t k = 0; k < n && failures < 10; k++) {

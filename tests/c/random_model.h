@@ -87,7 +87,7 @@ static inline fgi_model *random_model(fgi_rng *rng, int n_vars, int n_factors, i
     return random_model_of(rng, n_vars, FEW_LABELS, n_factors, forbidden, tree);
 }
 
-static double plain_sum(const fgi_model *m, const int32_t *labels, int64_t *violations) {
+static inline double plain_sum(const fgi_model *m, const int32_t *labels, int64_t *violations) {
     double sum = m->s->constant;
     *violations = 0;
     for (int64_t i = 0; i < m->s->n_vars; i++) {

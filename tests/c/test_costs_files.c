@@ -76,10 +76,38 @@ static void test_cfn(void) {
     fgi_cfn_free(NULL);
 }
 
+/* Names in the order in which they came, in one text: of variables (-1), labels and functions (-2). */
+static void test_names(void) {
+    const char *file = "{problem: {name: m, mustbe: \"<9\"}, variables: {x: [a bb], \"y z\": 3},\n"
+                       "functions: {f: {scope: [x], costs: [0, 1]}}}";
+    const char *text = NULL;
+    int64_t begin[9] = {0}, n;
+    int32_t owner[9], value[9], of_x = 0, labels = 0, spaces = 0;
+    fgi_cfn *r = NULL;
+    fgi_model *m = NULL;
+    fgi_error err;
+    double cutoff;
+    CHECK(!fgi_cfn_create(32, 1e6, 1e6, &r, &err));
+    CHECK(fgi_cfn_names(r, &text, begin, owner, value) == 0 && begin[0] == 0); /* none yet, and no text */
+    CHECK(!fgi_cfn_feed(r, file, (int64_t)strlen(file), &err) && !fgi_cfn_finish(r, &m, &n, &cutoff, &err));
+    n = fgi_cfn_names(r, &text, NULL, NULL, NULL);
+    CHECK(n == 5 && fgi_cfn_names(r, &text, begin, owner, value) == 5);
+    for (int64_t k = 0; k < 5; k++) {
+        const int64_t size = begin[k + 1] - begin[k];
+        of_x += owner[k] == -1 && value[k] == 0 && size == 1 && text[begin[k]] == 'x';
+        spaces += owner[k] == -1 && value[k] == 1 && size == 3 && !memcmp(text + begin[k], "y z", 3);
+        labels += owner[k] == 0 && value[k] == 1 && size == 2 && !memcmp(text + begin[k], "bb", 2);
+    }
+    CHECK(of_x == 1 && spaces == 1 && labels == 1);
+    fgi_model_free(m);
+    fgi_cfn_free(r);
+}
+
 int main(void) {
     test_a_model();
     test_errors();
     test_cfn();
+    test_names();
     check_failures += fuzz_costs_many(0, 1, 6000) + fuzz_costs_many(1, 1, 6000);
     return failed();
 }

@@ -191,5 +191,6 @@ int main(void) {
     for (uint64_t seed = 0; seed < 400; seed++) check_one(seed);
     for (uint64_t seed = 0; seed < 200; seed++) check_bounds(seed, FGI_SLABS, "slabs");
     for (uint64_t seed = 0; seed < 400; seed++) check_bounds(seed, FGI_CYCLES, "cycles");
+    for (uint64_t seed = 0; seed < 200; seed++) check_bounds(seed, FGI_SDP, "sdp");
     return failed();
 }

@@ -135,7 +135,7 @@ static double passes(fgi_pd *pd, int32_t times) {
 
 static int test_pd(const problem *p) {
     for (int32_t parts = 1; parts <= 3; parts += 2) {
-        const fgi_pd_settings s = {0.5, 0.02, parts, 3};
+        const fgi_pd_settings s = {0.5, 0.02, parts, 3, 0};
         fgi_pd *pd, *other;
         fgi_pd_info info;
         int64_t combined, row_begin[ROWS + 1], begin[FEATURES + 1];

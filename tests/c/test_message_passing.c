@@ -97,7 +97,7 @@ typedef struct outcome {
 static outcome solve(const fgi_model *m, int32_t method, int32_t precision, int sliced) {
     fgi_settings settings = fgi_settings_default();
     settings.method = method;
-    settings.precision = precision;
+    if (method == FGI_TRWS) settings.precision = precision; /* nobody else reads it */
     settings.gap = 0;
     settings.max_iterations = 25;
     fgi_solver *s = NULL;

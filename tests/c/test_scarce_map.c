@@ -144,6 +144,24 @@ static fgi_rc run_eliminate(void *given) {
     return rc;
 }
 
+static fgi_rc run_beliefs(void *given) {
+    const trial *t = given;
+    fgi_beliefs *b = NULL;
+    fgi_beliefs_info info;
+    fgi_ranked *r = NULL;
+    fgi_error err;
+    int32_t labels[MAX_VARS], status;
+    double bound;
+    fgi_rc rc = fgi_beliefs_create(t->model, FGI_BELIEFS_MAX, NULL, 1500, 0, &b, &err);
+    if (!rc) rc = fgi_beliefs_run(b, 1, -1.0, &info, &err);
+    if (!rc && fgi_beliefs_cut(b, NULL) == 0) CHECK(fabs(info.value - t->optimum) <= 1e-9 * (1 + fabs(info.value)));
+    if (!rc) rc = fgi_ranked_create(t->model, 1e8, 0, 9, &r, &err);
+    for (int k = 0; k < 9 && !rc; k++) rc = fgi_ranked_next(r, -1.0, labels, &bound, &status, &err);
+    fgi_beliefs_free(b);
+    fgi_ranked_free(r);
+    return rc;
+}
+
 static fgi_rc run_parts(void *given) {
     const trial *t = given;
     fgi_split *split = NULL;
@@ -157,8 +175,7 @@ static fgi_rc run_parts(void *given) {
         if (!rc) fgi_model_free(part);
     }
     fgi_split_free(split);
-    double error;
-    if (!rc) rc = fgi_model_condition(t->model, 1, &variable, &label, &rest, &error, &err);
+    if (!rc) rc = fgi_model_condition(t->model, 1, &variable, &label, &rest, &err);
     if (!rc) CHECK(fgi_model_variables(rest) == fgi_model_variables(t->model) - 1);
     if (!rc) fgi_model_free(rest);
     return rc;
@@ -231,9 +248,32 @@ static fgi_rc run_cfn(void *given) {
     return rc;
 }
 
+/* Scores that cancel: read, changed and conditioned, with what rounding takes. */
+static fgi_rc run_folding(void *given) {
+    static const char text[] = "MARKOV 2 2 2 5 1 0 1 0 1 1 1 1 2 0 1 2 1e16 0 2 1 0 2 3 1e16 2 0 1 4 0 0 0 0 ";
+    fgi_uai *r = NULL;
+    fgi_model *m = NULL, *rest = NULL;
+    fgi_error err;
+    int64_t factors;
+    double score;
+    const int32_t variable = 1, label = 1;
+    const double fresh[] = {-1e16, 0};
+    (void)given;
+    fgi_rc rc = fgi_uai_create(1, 1, &r, &err);
+    if (!rc) rc = fgi_uai_feed(r, text, (int64_t)sizeof text - 1, &err);
+    if (!rc) rc = fgi_uai_finish(r, &m, &factors, &err);
+    if (!rc) rc = fgi_model_set_unary(m, 0, fresh, &err);
+    if (!rc) rc = fgi_model_condition(m, 1, &variable, &label, &rest, &err);
+    if (!rc) CHECK(fgi_model_score(rest, (const int32_t[]){0}, &score, NULL) == FGI_OK && score == 1);
+    fgi_model_free(rest);
+    fgi_model_free(m);
+    fgi_uai_free(r);
+    return rc;
+}
+
 static void try_methods(trial *t, int64_t most) {
     for (int32_t method = 0; method < 32; method++) {
-        if (!fgi_method_name(method)) continue;
+        if (!fgi_method_name(method) || method == FGI_ASSIGNMENT) continue; /* it takes pairs that must differ alone */
         t->settings = fgi_settings_default();
         t->settings.method = method;
         t->settings.gap = 0;
@@ -255,10 +295,12 @@ int main(void) {
         trial t = {.model = m, .settings = fgi_settings_default(), .optimum = best_of_all(m)};
         scarce_try("presolve", run_presolve, &t, 400);
         if (isfinite(t.optimum)) scarce_try("elimination", run_eliminate, &t, 400);
+        if (isfinite(t.optimum)) scarce_try("beliefs", run_beliefs, &t, 400);
         scarce_try("parts", run_parts, &t, 400);
         scarce_try("a file", run_file, &t, 400);
         scarce_try("a file", run_wcsp, &t, 400);
         scarce_try("a file", run_cfn, &t, 400);
+        scarce_try("folding", run_folding, &t, 400);
         try_methods(&t, 60);
         fgi_model_free(m);
     }

@@ -1,4 +1,4 @@
-"""fginfer solve: no answer is lost to a stream, a file, a locale or a failure; exit code 1 means a proof alone."""
+"""fginfer solve: no answer is lost to a stream, a file, a locale or a failure; exit code 20 means a proof alone."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_only_a_proof_is_one(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "none.uai"
     path.write_text("MARKOV\n2\n2 2\n2\n2 0 1\n2 0 1\n4 1 0 0 1\n4 0 1 1 0\n")
     code, out, _ = run(capsys, "solve", path, "--json")
-    assert (code, strict_json(out)["status"]) == (1, "infeasible")
+    assert (code, strict_json(out)["status"]) == (20, "infeasible")
 
 
 @pytest.mark.parametrize("when", ["Solver.result", "write_solution", "summary"])

@@ -13,8 +13,8 @@ import pytest
 from cli_support import grid, run, strict_json
 
 import fginfer
-from fginfer import FactorGraph, Progress, read, solve
-from fginfer.formats import write, write_solution
+from fginfer import FactorGraph, Progress, available_methods, read, solve
+from fginfer.formats import FORMATS, write, write_solution
 from fginfer.log import LogColumns, RunLog, heading, logger, row
 from fginfer.terminal import Terminal
 
@@ -90,7 +90,7 @@ def test_check_scores_and_lists_violations(tmp_path, capsys):
     assert code == 0
     assert "score   5.75" in out
     code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "bad.MPE")
-    assert code == 1
+    assert code == 20
     assert "variable 0: label 0 is forbidden" in out
     assert "variables 0, 1: labels 0, 0 are forbidden together" in out
     code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "bad.MPE", "--json")
@@ -98,7 +98,7 @@ def test_check_scores_and_lists_violations(tmp_path, capsys):
     assert (data["score"], data["feasible"], len(data["violations"])) == (None, False, 2)
     (tmp_path / "e.evid").write_text("1 2 0")
     code, out, _ = run(capsys, "check", tmp_path / "m.npz", tmp_path / "good.MPE", "--evidence", tmp_path / "e.evid")
-    assert code == 1
+    assert code == 20
     assert "evidence: variable 2 has label 1, not 0" in out
 
 
@@ -166,14 +166,31 @@ def test_the_library_logs_when_asked(caplog):
     assert "iteration limit · 3 iterations" in caplog.text
 
 
-def test_shells_can_ask_for_completions(tmp_path):
-    answers = tmp_path / "answers"
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("con", {"convert"}),
+        ("solve --meth", {"--method"}),
+        ("solve --method ", set(available_methods())),
+        ("solve x.uai --method trw", {"trws"}),
+        ("solve --time-limit ", set()),
+        ("solve --format ", set(FORMATS)),
+        ("convert a.uai b --to q", {"qubo"}),
+        ("compare a.uai --methods highs,trws,h", set()),
+        ("compare a.uai --methods trws,toul", {"trws,toulbar2"}),
+        ("train a --model crf --solver ow", {"owlqn"}),
+        ("train a --solver cut", {"cutting-plane"}),
+    ],
+)
+def test_shells_can_ask_for_completions(tmp_path, typed, offered):
+    answers, line = tmp_path / "answers", f"fginfer {typed}"
     variables = {
         "_ARGCOMPLETE": "1",
-        "COMP_LINE": "fginfer con",
-        "COMP_POINT": "11",
+        "_ARGCOMPLETE_IFS": "\n",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
         "_ARGCOMPLETE_STDOUT_FILENAME": str(answers),
     }
     run = [sys.executable, "-P", "-m", "fginfer"]
-    subprocess.run(run, env={**os.environ, **variables}, timeout=60, check=False, capture_output=True)
-    assert "convert" in answers.read_text()
+    subprocess.run(run, env={**os.environ, **variables}, timeout=60, check=False, capture_output=True, cwd=tmp_path)
+    assert {word.strip() for word in answers.read_text().split("\n")} - {""} == offered

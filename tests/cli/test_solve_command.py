@@ -61,13 +61,13 @@ def test_the_level_of_the_log_is_given_back(tmp_path, capsys):
     assert logging.getLogger("fginfer").level == level
 
 
-def test_infeasible_is_one_and_null(tmp_path, capsys):
+def test_infeasible_is_twenty_and_null(tmp_path, capsys):
     graph = FactorGraph([2, 2])
     graph.add_factor([0, 1], np.full((2, 2), -np.inf))
     write(graph, tmp_path / "no.uai")
     code, out, _ = run(capsys, "solve", tmp_path / "no.uai", "--json", "--trace")
     data = strict_json(out)
-    assert (code, data["status"]) == (1, "infeasible")
+    assert (code, data["status"]) == (20, "infeasible")
     assert [data[k] for k in ("score", "energy", "bound", "gap", "labels")] == [None] * 5
 
 

@@ -7,9 +7,7 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,7 +23,7 @@ from fginfer.compare.peers import PEERS, Peer
 
 def test_a_file_that_is_refused_has_its_reason_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(FactorGraph([2, 2]), tmp_path / "a.uai")
-    assert main(["compare", str(tmp_path / "a.uai"), "--methods", "icm", "--max-memory", "10"]) == 0
+    assert main(["compare", str(tmp_path / "a.uai"), "--methods", "icm", "--max-memory", "10"]) == 4
     assert f"  {tmp_path / 'a.uai'}: the model would take" in capsys.readouterr().out
 
 
@@ -95,7 +93,7 @@ def test_lp_bounds_the_optimum_and_is_tight_on_trees() -> None:
     problem = local_polytope(chain, 1000)
     assert problem is not None
     answer = problem.solve(10.0)
-    assert answer is not None
+    assert not isinstance(answer, str)
     assert answer[1] == pytest.approx(solve(chain, gap=0.0).score)
     assert chain.score(answer[0]) == pytest.approx(answer[1])
     assert local_polytope(chain, 10) is None
@@ -216,18 +214,3 @@ def test_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     pdf = tmp_path / "page.pdf"
     subprocess.run([*command, f"--print-to-pdf={pdf}", address], capture_output=True, timeout=120, check=True)
     assert pdf.read_bytes().startswith(b"%PDF")
-
-
-@pytest.mark.parametrize(("dual", "status"), [(5.0, "optimal"), (4.0, "time_limit")])
-def test_toulbar2_is_optimal_where_its_bounds_meet(monkeypatch, dual: float, status: str) -> None:
-    """Not where it stopped before the limit that was asked for: it is given whole seconds."""
-    graph = model(0)
-    labels = solve(graph).labels
-    network = SimpleNamespace(
-        Read=lambda path: None, Solve=lambda timeLimit: (labels.tolist(), 5.0, 1), GetDDualBound=lambda: dual
-    )
-    monkeypatch.setitem(sys.modules, "pytoulbar2", SimpleNamespace(CFN=lambda: network))
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    answer = PEERS["toulbar2"].run(graph, 1.4)
-    assert answer.status == status
-    assert answer.bound == (graph.score(labels) if status == "optimal" else None)

@@ -34,7 +34,9 @@ def test_pages_were_found() -> None:
     assert {"index.md", "oracles.md", "start/first_model.md", "coming_from/toulbar2.md"} <= set(PAGES)
 
 
-@pytest.mark.parametrize("package", ["", ".learn", ".learn.crf", ".extreme", ".latent", ".trim", ".oracles", ".plots"])
+@pytest.mark.parametrize(
+    "package", ["", ".learn", ".learn.crf", ".extreme", ".latent", ".trim", ".nn", ".oracles", ".plots"]
+)
 def test_the_reference_has_every_public_name(package: str) -> None:
     page = (DOCS / "reference" / "index.md").read_text()
     listed = set(re.findall(r"^   (\w+)$", page, flags=re.MULTILINE))

@@ -10,8 +10,8 @@ import pytest
 
 from fginfer import FactorGraph, solve
 from fginfer.core.cliques import lift_cliques
-from fginfer.portfolio.cliques import CliqueProof
-from fginfer.portfolio.team import Team
+from fginfer.portfolio.members.proof import CliqueProof
+from fginfer.portfolio.worker import View, Worker
 
 
 def exclusive(seed: int, penalty: float = inf) -> FactorGraph:
@@ -89,13 +89,14 @@ def test_models_without_cliques_stay_as_they_are() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_auto_proves_set_packing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, joined = packing(seed), []
-    consider = Team._consider_cliques
+    make = CliqueProof.make
 
-    def note(self: Team) -> None:
-        consider(self)
-        joined.extend(m for m in self.members if isinstance(m, CliqueProof))
+    def note(team: View) -> Worker | None:
+        made = make(team)
+        joined.extend([] if made is None else [made])
+        return made
 
-    monkeypatch.setattr(Team, "_consider_cliques", note)
+    monkeypatch.setattr(CliqueProof, "make", note)
     result = solve(graph, gap=0.0, time_limit=120)
     assert result.status == "optimal"
     assert joined

@@ -144,6 +144,7 @@ def test_text_labels_and_labels_never_seen(tmp_path, capsys):
         ("1 1:1\n\n2 1:x\n", 3, "index:value"),
         ("1 a:1\n", 1, "index:value"),
         ("1 1:2:3\n", 1, "index:value"),
+        ("the DT B-NP\ncat NN I-NP\n", 1, "index:value"),
         ("1 1.5:2\n", 1, "whole number"),
         ("1,1 1:2\n", 1, "twice"),
         ("3 2 2\n0 0:1\n1 1:1\n", 3, "2 rows, the header says 3"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from itertools import product
 from pathlib import Path
@@ -117,13 +116,18 @@ def test_what_is_feasible_survives_being_written(tmp_path_factory: pytest.TempPa
         assert again.cutoff == graph.cutoff
 
 
-def test_formats_without_a_place_for_it_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("name", ["m.uai", "m.LG.gz", "m.h5"])
+def test_formats_without_a_place_for_it_refuse_it(tmp_path: Path, name: str) -> None:
     graph = FactorGraph([2])
-    graph.add_factor([0], [0.0, -1.0])
+    graph.add_factor([0], [-1.0, -1.0])
     graph.cutoff = -0.5
-    with caplog.at_level(logging.WARNING, logger="fginfer"):
-        fginfer.write(graph, tmp_path / "m.uai")
-    assert "cutoff" in caplog.text
+    assert solve(graph).status == "infeasible"
+    with pytest.raises(fginfer.FormatError, match=r"cutoff .*-0\.5.*\.wcsp, \.cfn, \.npz have one"):
+        fginfer.write(graph, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    fginfer.write(graph, tmp_path / name, drop_cutoff=True)
+    assert fginfer.read(tmp_path / name).cutoff == -math.inf
+    assert graph.cutoff == -0.5
 
 
 def test_a_cutoff_is_a_number() -> None:

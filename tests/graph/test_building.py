@@ -228,7 +228,7 @@ def test_empty_and_one_label_models():
         (lambda g: g.add_factor([0, 1], np.full((2, 3), -np.inf), weight=-1), "negative weight"),
         (lambda g: g.add_factor([0], [1e308, 0], weight=1e10), "overflows"),
         (lambda g: g.add_factor([0, 1], np.full((2, 3), -1e308), weight=1e10) or g.score([0, 0, 0]), "overflows"),
-        (lambda g: [g.add_factor([0], [-1e308, 0]) for _ in range(2)], "overflows"),
+        (lambda g: [g.add_factor([0], [-1e308, 0]) for _ in range(2)], "add up to more than a double holds"),
         (lambda g: g.add_factor([0.5], [0, 0]), "list of integers"),
         (lambda g: g.add_factor(0, [0, 0]), "list of integers"),
         (lambda g: g.score([0, 0]), "3 labels"),

@@ -68,7 +68,7 @@ def test_fixing_everything_leaves_the_constant():
         ({7: 0}, "variable 7; there are 2"),
         ({-1: 0}, "variable -1"),
         ({1: 3}, "label 3, out of range 0..2"),
-        ({0: "a"}, "integers"),
+        ({0: "a"}, "labels of variable 0 have no names"),
     ],
 )
 def test_bad_evidence(evidence, message):

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts, marginals
+from fginfer.core.beliefs import Beliefs
 from fginfer.errors import ModelError, SettingsError, SolverError
-from fginfer.forest_marginals import forest_marginals
 
 
 def random_graph(seed, forbidden):
@@ -46,38 +46,50 @@ def test_they_are_those_of_enumeration(seed, forbidden):
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10**6), forbidden=st.booleans())
-def test_forests_by_the_oracle_are_as_by_elimination(seed, forbidden):
-    """Trees with several factors on an edge, both ways round, and variables of different sizes."""
-    rng = np.random.default_rng(seed)
-    cards = rng.integers(1, 5, rng.integers(2, 8))
-    factors = [((v,), 2 * rng.standard_normal(k)) for v, k in enumerate(cards)]
-    for v in range(1, len(cards)):
-        for _ in range(rng.integers(0, 3)):
-            scope = (v, v // 2) if rng.random() < 0.5 else (v // 2, v)
-            table = 3 * rng.standard_normal(cards[list(scope)])
-            if forbidden:
-                table[rng.random(table.shape) < 0.2] = -np.inf
-            factors.append((scope, table))
-    found = forest_marginals(factors, cards, 1e9)
-    if found is None:  # the padded tables would be too large, or every variable has one label
-        assert cards.max() == 1 or sum(t.size for s, t in factors if len(s) == 2) < cards.max() ** 2 * len(cards)
+@given(seed=st.integers(0, 10**6), forbidden=st.booleans(), memory=st.sampled_from([60, 200, 500]))
+def test_little_memory_holds_variables_and_changes_nothing(seed, forbidden, memory):
+    graph = random_graph(seed, forbidden)
+    try:
+        found = marginals(graph)
+    except ModelError:
         return
-    graph = FactorGraph(cards)
-    for scope, table in factors:
-        graph.add_factor(list(scope), table)
-    triple = [0, 1, len(cards) - 1] if len(cards) > 2 else None
-    if triple is None:
-        return
-    graph.add_factor(triple, np.zeros(cards[triple]))  # says nothing, but is no pair: buckets
-    if found[0] == -np.inf:
-        with pytest.raises(ModelError, match="no labeling"):
-            marginals(graph)
-        return
-    other = marginals(graph)
-    assert found[0] == pytest.approx(other.log_z, rel=1e-11, abs=1e-11)
-    for a, b in zip(found[1], other.variables, strict=True):
+    least = 40 * int(graph.cards.sum()) + 60  # what unary tables and their sums take
+    again = marginals(graph, memory=max(memory, least))
+    assert again.log_z == pytest.approx(found.log_z, rel=1e-11, abs=1e-11)
+    for a, b in zip(again.variables, found.variables, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-11)
+
+
+def test_variables_are_held_where_memory_is_short():
+    rng = np.random.default_rng(0)
+    graph = FactorGraph.grid((5, 5), rng.normal(size=(5, 5, 3)), Potts(0.5, 0.0))
+    held = Beliefs(graph.snapshot(), False, memory=8000)
+    assert len(held.cut) >= 2
+    assert held.runs == 3.0 ** len(held.cut)
+    found, again = marginals(graph), marginals(graph, memory=8000)
+    assert again.log_z == pytest.approx(found.log_z, rel=1e-12)
+    np.testing.assert_allclose(np.concatenate(again.variables), np.concatenate(found.variables), atol=1e-12)
+
+
+def test_forbidden_states_far_below_the_best_still_count():
+    """exp(-1000) of the best is nothing, unless what is better turns out to be forbidden."""
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([0, 1], [[0.0, -1000.0], [-1000.0, -1000.5]])
+    graph.add_factor([1, 2], [[0.0, 0.0], [-2000.0, -1999.0]])
+    graph.add_factor([2, 0], [[-5000.0, -np.inf], [-np.inf, -np.inf]])
+    graph.add_factor([1], [-np.inf, 0.0])
+    found = marginals(graph)
+    assert found.log_z == pytest.approx(-1000 - 2000 - 5000, rel=1e-14)
+    assert [p.tolist() for p in found.variables] == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+
+
+def test_large_forests_are_summed():
+    n = 30_000
+    graph = FactorGraph.from_arrays(
+        [2] * n, np.zeros((n, 2)), np.stack([np.arange(n - 1), np.arange(1, n)], 1), tables=[Potts(1.0, 0.0)]
+    )
+    found = marginals(graph)
+    assert found.log_z == pytest.approx(np.log(2) + (n - 1) * np.log(np.e + 1), rel=1e-12)
 
 
 def test_large_scores_and_long_chains():

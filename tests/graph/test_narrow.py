@@ -9,7 +9,7 @@ import pytest
 
 import fginfer
 from fginfer import AbsDiff, FactorGraph, ModelError
-from fginfer.portfolio import narrow, size
+from fginfer.portfolio.members.search import NarrowSearch
 
 CARDS = 5, 2, 7, 3
 
@@ -65,17 +65,15 @@ def test_wrong_calls():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_auto_takes_what_a_search_among_few_labels_finds(monkeypatch: pytest.MonkeyPatch, threads: int):
     """A model that is huge by these sizes: what is said of it is true, and the same whatever the threads."""
-    monkeypatch.setattr(size, "LONG_PASS", 1e4)
-    monkeypatch.setattr(size, "LARGE_TABLE", 1e3)
-    monkeypatch.setattr(narrow, "NARROW_ENTRIES", 5e3)
+    rules = {"long_pass": 1e4, "large_table": 1e3, "narrow_entries": 5e3}
     joined = []
-    offer = narrow.NarrowSearch.offer
-    monkeypatch.setattr(narrow.NarrowSearch, "offer", lambda self, labels: (joined.append(1), offer(self, labels))[1])
+    offer = NarrowSearch.offer
+    monkeypatch.setattr(NarrowSearch, "offer", lambda self, labels: (joined.append(1), offer(self, labels))[1])
     rng = np.random.default_rng(0)
     n, k = 10, 120
     edges = np.array([(i, j) for i in range(n) for j in range(i) if rng.random() < 0.5])
     graph = FactorGraph.from_arrays([k] * n, rng.normal(size=(n, k)), edges, tables=[rng.random((k, k))])
-    results = [fginfer.solve(graph, "auto", threads=t, max_iterations=12, gap=0.0) for t in (1, threads)]
+    results = [fginfer.solve(graph, "auto", threads=t, max_iterations=12, gap=0.0, rules=rules) for t in (1, threads)]
     assert joined
     for r in results:
         assert r.labels is not None

@@ -326,7 +326,7 @@ def test_callbacks_end_a_run_and_points_are_given():
     [
         {"n_components": 0}, {"n_components": 1.5}, {"n_components": "many"}, {"n_components": 1000}, {"tau": 0},
         {"tau": -1.0}, {"lam": 0.0}, {"penalty": 0}, {"size_power": 2}, {"rank": 0}, {"inner": "magic"}, {"tol": -1},
-        {"start": "luck"}, {"n_starts": 0}, {"max_iter": 0}, {"time_limit": 0}, {"n_jobs": 0}, {"callback": 3},
+        {"start": "luck"}, {"n_starts": 0}, {"max_iter": 0}, {"time_limit": -1}, {"n_jobs": 0}, {"callback": 3},
         {"tau": np.nan}, {"refine": "no"}, {"tau": 1e-300}, {"tau": 1e300}, {"penalty": 1e-200},
     ],
 )  # fmt: skip

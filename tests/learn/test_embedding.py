@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.utils.estimator_checks import check_estimator
 
+from fginfer.archives import write_arrays
 from fginfer.errors import DataError, FormatError, SettingsError
 from fginfer.learn import EmbeddingClassifier
 
@@ -151,7 +152,8 @@ def test_files(tmp_path: Path) -> None:
     with np.load(tmp_path / "m.npz") as content:
         arrays = {name: content[name] for name in content.files}
     arrays["rows"] = arrays["rows"][:, 1:]
-    np.savez(tmp_path / "cut.npz", **arrays)
+    with open(tmp_path / "cut.npz", "wb") as file:
+        write_arrays(file, arrays)
     with pytest.raises(FormatError, match="weights"):
         EmbeddingClassifier.load(tmp_path / "cut.npz")
 
@@ -175,7 +177,7 @@ def test_files(tmp_path: Path) -> None:
         ({"method": "decomposed", "blocks": 18}, "blocks"),
         ({"method": "decomposed", "blocks": 4, "hidden": 2}, "blocks"),
         ({"blocks": 0}, "blocks"),
-        ({"time_limit": 0}, "time_limit"),
+        ({"time_limit": -1}, "time_limit"),
         ({"max_iter": 1.5}, "max_iter"),
     ],
 )

@@ -17,7 +17,7 @@ NAN, INF = np.nan, np.inf
 X = np.random.default_rng(0).standard_normal((40, 5)).astype(np.float32)
 Y = np.arange(40) % 4
 WRONG_RUNS: dict[str, list[Any]] = {
-    "max_iter": [0, -1, 1.5, "a"], "time_limit": [0, -1, NAN, "a"], "n_jobs": [0, 1.5, "a"], "eval_every": [-1, "a"],
+    "max_iter": [0, -1, 1.5, "a"], "time_limit": [-1, NAN, "a"], "n_jobs": [0, 1.5, "a"], "eval_every": [-1, "a"],
     "random_state": [-1, 1.5, "a", 2**70], "verbose": ["a", None], "callback": ["a", 3], "warm_start": ["a", None],
     "checkpoint": [3, "/no/such/folder/run.npz"], "checkpoint_interval": [-1, "a"],
 }  # fmt: skip

@@ -101,7 +101,7 @@ def test_the_joint_oracle_is_sublinear_and_changes_nothing_else():
         slow.advance(np.inf)
     assert fast.certificate()[1] == pytest.approx(slow.certificate()[1], rel=0.01)
     assert fast.info.pair_calls == slow.info.pair_calls == 5 * 30
-    assert fast.info.pair_touched < 0.5 * slow.info.pair_touched  # of which 5 * 30 * 60 are the labels' own scores
+    assert fast.info.pair_touched < 0.7 * slow.info.pair_touched  # a search that goes far is given up for a scan
 
 
 def sparse_sets(labels, n=50):

@@ -45,8 +45,8 @@ def test_evidence_is_a_series_whose_index_names_the_variables(tmp_path):
     ("evidence", "message"),
     [
         (pd.Series([1, 2], index=[0, 0]), "variable 0 two labels, 1 and 2"),
-        (pd.Series({0: 1.0}), r"both integers, not 0: 1\.0"),
-        (pd.Series({"a": 1}), "both integers, not 'a': 1"),
+        (pd.Series({0: 1.0}), r"numbers or names, not 0: 1\.0"),
+        (pd.Series({"a": 1}), "no variable 'a': the variables of this graph have no names"),
         (pd.DataFrame({"variable": [0], "label": [1]}), "must be a dict of variables and labels, not DataFrame"),
     ],
 )

@@ -273,8 +273,6 @@ def test_bad_input_is_told_before_any_work() -> None:
             SearchIndex(rows, clusters=clusters)
     with pytest.raises(SettingsError, match="threads"):
         SearchIndex(rows, threads=0)
-    with pytest.warns(DeprecationWarning, match="is called threads"):
-        SearchIndex(rows, n_jobs=2)
     with pytest.raises(ModelError, match="21 labels are wanted of 20 rows"):
         index.search(rows[0], 21)
     with pytest.raises(ModelError, match="0 labels"):

@@ -66,23 +66,24 @@ def test_ranking_n_best(data: st.DataObject, n: int, wanted: int) -> None:
 def test_batches_are_single_questions() -> None:
     """By one thread and by three: the same answers as one at a time."""
     rng = np.random.default_rng(0)
-    graph = FactorGraph([40, 40, 40])
-    shared = graph.add_table(rng.normal(size=(40, 40)).round(1))
+    size = 120
+    graph = FactorGraph([size] * 3)
+    shared = graph.add_table(rng.normal(size=(size, size)).round(1))
     for i, j in ((0, 1), (1, 2), (0, 2)):
         graph.add_factor([i, j], shared, weight=1.0 + i)
     n = 200
     factors = rng.integers(0, 3, n)
     given_messages = [
-        {int(a): float(v) for a, v in zip(rng.choice(40, k, replace=False), rng.normal(size=k), strict=True)}
+        {int(a): float(v) for a, v in zip(rng.choice(size, k, replace=False), rng.normal(size=k), strict=True)}
         for k in rng.integers(0, 20, 2 * n)
     ]
     begin = np.r_[0, np.cumsum([len(m) for m in given_messages])]
     labels = np.concatenate([np.array(sorted(m), np.int32) for m in given_messages])
     values = np.concatenate([np.array([m[a] for a in sorted(m)]) for m in given_messages])
-    excluded, hints = rng.integers(-1, 1600, n), rng.integers(-1, 1600, n)
+    excluded, hints = rng.integers(-1, size**2, n), rng.integers(-1, size**2, n)
     batch = Messages(begin, labels, values)
     one, three = GraphOracle(graph), GraphOracle(graph, threads=3)
-    table = UpdatableTable((40, 40), graph.table(shared), threads=2)
+    table = UpdatableTable((size, size), graph.table(shared), threads=2)
     found = three.ask(factors, batch, excluded=excluded, hints=hints, n_best=3)
     again = one.ask(factors, batch, excluded=excluded, n_best=3)
     assert np.array_equal(found.states, again.states)
@@ -90,13 +91,13 @@ def test_batches_are_single_questions() -> None:
     changing = table.ask(n, batch, excluded=excluded)
     for k in range(n):
         two = given_messages[2 * k : 2 * k + 2]
-        without = None if excluded[k] < 0 else divmod(int(excluded[k]), 40)
+        without = None if excluded[k] < 0 else divmod(int(excluded[k]), size)
         single = one.best(int(factors[k]), 3, two, excluded=without)
-        assert [np.ravel_multi_index(s.state, (40, 40)) for s in single if s.state] == found.states[k].tolist()
+        assert [np.ravel_multi_index(s.state, (size, size)) for s in single if s.state] == found.states[k].tolist()
         assert [s.value for s in single] == found.values[k].tolist()
         assert table.argmax(two, excluded=without).value == changing.values[k]
     assert three.work["calls"] == n
-    assert three.work["scans"] == 0
+    assert three.work["scans"] < n  # most are searched to their end
     with pytest.raises(ModelError, match="factors must be"):
         one.ask([3])
     with pytest.raises(ModelError, match="begin must be"):
@@ -147,11 +148,13 @@ def test_small_tables_are_scanned_and_large_ones_searched() -> None:
 
 def test_small_tables_of_a_model_are_scanned_and_large_ones_searched() -> None:
     rng = np.random.default_rng(2)
-    for k, scans in ((39, 1), (41, 0)):  # 1521 and 1681 entries
+    for k, scans in ((39, 1), (70, 0)):  # 1521 and 4900 entries
         dense = rng.normal(size=(k, k)).round(2)
         graph = FactorGraph.from_arrays([k, k], np.zeros((2, k)), [(0, 1)], [0], [dense])
         oracle = GraphOracle(graph)
-        assert oracle.argmax(0, [{1: 0.5}, {2: -0.5}]) == sorted_states(dense, [{1: 0.5}, {2: -0.5}], [], 1)[0]
+        two = [{1: 0.5}, {2: -0.5}]
+        oracle.best(0, 2, two, path="search")  # makes the lists
+        assert oracle.argmax(0, two) == sorted_states(dense, two, [], 1)[0]
         assert oracle.work["scans"] == scans
 
 

@@ -62,7 +62,7 @@ def test_hint_costs_no_more_than_itself() -> None:
     graph.add_factor([0, 1], noise(256))
     oracle, rng = GraphOracle(graph), np.random.default_rng(3)
     messages = [dict(enumerate(rng.normal(size=256).tolist())) for _ in range(2)]
-    best = oracle.argmax(0, messages)
+    best = oracle.best(0, 1, messages, path="search")
     blind = oracle.touched
-    assert oracle.argmax(0, messages, hint=best.state) == best
+    assert oracle.best(0, 1, messages, hint=best[0].state, path="search") == best
     assert oracle.touched - blind <= blind + 1

@@ -10,18 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fginfer.portfolio.auto as auto
-import fginfer.portfolio.before_presolve as before_presolve
-import fginfer.portfolio.opening as opening
-import fginfer.portfolio.policy as policy
-import fginfer.portfolio.shares as shares
-import fginfer.portfolio.size as size
+import fginfer.portfolio.members.elimination as elimination
+import fginfer.portfolio.members.proof as trees
+import fginfer.portfolio.stages as policy
 import fginfer.portfolio.team as team
-import fginfer.portfolio.trees as trees
 from fginfer import FactorGraph, Potts, SettingsError, Solver, solve
 from fginfer.core.exact import Elimination
 from fginfer.engine import Settings
-from fginfer.portfolio.member import Member
-from fginfer.portfolio.trial import Trial
+from fginfer.portfolio.ledger import Account
+from fginfer.portfolio.rules import Rules
+from fginfer.portfolio.team import Trial
+from fginfer.portfolio.worker import View, Worker
 from tests.exact.models import SHAPES, brute_force, check_optimum, random_graph
 
 KINDS = tuple(SHAPES.values())
@@ -47,16 +46,14 @@ def test_equals_brute_force(seed: int, reduce: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_stage_of_the_policy_finds_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_stage_of_the_policy_finds_the_optimum(seed: int) -> None:
     graph = grid(5, seed, labels=3, strength=2.0)
     known = solve(graph, method="bnb", gap=0.0)
-    monkeypatch.setattr(before_presolve, "QUICK_WORK", 0.0)
-    monkeypatch.setattr(before_presolve, "QUICK_PASSES", 0.0)
-    assert solve(graph, gap=0.0).score == pytest.approx(known.score)
-    assert solve(graph, gap=0.0, presolve=False).score == pytest.approx(known.score)
-    monkeypatch.setattr(team, "ELIMINATION_ROUND", 1)
-    monkeypatch.setattr(size, "LONG_PASS", 10.0)  # huge: one relaxation, then a search; elimination ends it
-    result = solve(graph, gap=0.0, presolve=False)
+    rules = {"quick_work": 0.0, "quick_passes": 0.0}
+    assert solve(graph, gap=0.0, rules=rules).score == pytest.approx(known.score)
+    assert solve(graph, gap=0.0, presolve=False, rules=rules).score == pytest.approx(known.score)
+    rules |= {"elimination_round": 1, "long_pass": 10.0}  # huge: one relaxation, then a search; elimination ends it
+    result = solve(graph, gap=0.0, presolve=False, rules=rules)
     assert result.status == "optimal"
     assert result.score == pytest.approx(known.score)
 
@@ -279,33 +276,35 @@ def test_an_order_of_elimination_is_looked_for_once(monkeypatch: pytest.MonkeyPa
         made.append(Elimination(*args))
         return made[-1]
 
-    monkeypatch.setattr(team, "Elimination", make)
-    monkeypatch.setattr(team, "AT_ONCE", 0.0)  # too much at first, not in a later round
+    monkeypatch.setattr(elimination, "Elimination", make)
     rng, side = np.random.default_rng(0), 14
     graph = FactorGraph([2] * side**2)
     for i in range(side**2):
         for j in (i // side * side + (i + 1) % side, (i + side) % side**2):  # a torus of spins, many of them frustrated
             graph.add_factor([i, j], rng.choice([-1.0, 1.0]) * np.array([[1.0, -1.0], [-1.0, 1.0]]))
-    solve(graph, gap=0.0, presolve=False, max_iterations=team.ELIMINATION_ROUND)
+    rules = {"at_once": 0.0}  # too much at first, not in a later round
+    solve(graph, gap=0.0, presolve=False, max_iterations=Rules.elimination_round, rules=rules)
     assert len(made) == 1
 
 
-class Worker:
+class Ending(Worker):
     """A member that ends, or does not, once it has worked."""
 
-    running, complete, error = True, False, None
+    name, score, bound = "ending", 0.0, 10.0
 
     def __init__(self, end: str, score: float) -> None:
-        self.end, self.status, self.score, self.bound = end, "running", score, 10.0
-        self.worked = 0
+        self.end, self.score, self.account, self.worked = end, score, Account(end), 0
 
-    @property
-    def decides(self) -> bool:
-        return self.status == "optimal"
+    @classmethod
+    def make(cls, team: View) -> None:
+        return None
 
     @property
     def busy(self) -> bool:
         return not self.worked
+
+    def owe(self, work: float) -> None:
+        raise AssertionError
 
     def work_off(self, deadline: float) -> None:
         self.worked += 1
@@ -317,8 +316,8 @@ class Worker:
 
 def test_nobody_works_after_a_proof_and_what_others_did_does_not_count() -> None:
     state = team.Team(grid(2, 0).model, None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 1e9)
-    first, proof, late = Worker("running", 1.0), Worker("optimal", 2.0), Worker("running", 3.0)
-    state.members = [first, proof, late]  # type: ignore[list-item]
+    first, proof, late = Ending("running", 1.0), Ending("optimal", 2.0), Ending("running", 3.0)
+    state.members = [first, proof, late]
     assert len(state.busy) == 3
     state.work_off(np.inf)
     assert [w.worked for w in (first, proof, late)] == [1, 1, 0]
@@ -344,8 +343,10 @@ def test_where_bounds_of_dense_binary_models_are_hopeless_the_search_is_first() 
         engine.run(-1.0, 10)
         assert engine.policy.division is not None
         members = engine.policy.division.parts[0].members
-        work = {m.name: m.work for m in members if isinstance(m, Member)}
+        work = {m.name: m.work for m in members}
+        semidefinite = work.pop("sdp")  # whose bound is near: it may have as much
         assert work["search"] > 0.8 * sum(work.values())
+        assert work["search"] > 0.8 * semidefinite
         found.append(engine.result())
         engine.close()
     assert (found[0].score, found[0].bound) == (found[1].score, found[1].bound)
@@ -364,7 +365,6 @@ def complete(n: int) -> FactorGraph:
 
 
 def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(before_presolve, "QUICK_WORK", 1e4)
     graph = complete(20)
     members: list[object] = []
     end_round = Trial.end_round
@@ -374,7 +374,7 @@ def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: py
         members[:] = self.members
 
     monkeypatch.setattr(Trial, "end_round", watched)
-    steps = auto.AutoEngine(graph, Settings("auto", 0.0, 0, 1, None, -np.inf, -1.0)).policy
+    steps = auto.AutoEngine(graph, Settings("auto", 0.0, options={"rules": {"quick_work": 1e4}})).policy
     while steps.status == "running" and steps.iterations == 0:
         steps.step()
     now = steps.division
@@ -384,32 +384,30 @@ def test_trees_of_the_trial_go_on_where_presolve_changes_nothing(monkeypatch: py
     assert all(any(m is other for other in now.parts[0].members) for m in members)
 
 
-def watch_first_trial(graph: FactorGraph, monkeypatch: pytest.MonkeyPatch) -> tuple[policy.Policy, list[Trial]]:
+def watch_first_trial(
+    graph: FactorGraph, monkeypatch: pytest.MonkeyPatch, rules: dict[str, float]
+) -> tuple[policy.Policy, list[Trial]]:
     """A run up to the end of the first round of its trial."""
     trials: list[Trial] = []
     end_round = Trial.end_round
     monkeypatch.setattr(Trial, "end_round", lambda self: (trials.append(self), end_round(self))[1])
-    steps = auto.AutoEngine(graph, Settings("auto", 0.0, 0, 1, None, -np.inf, -1.0)).policy
+    steps = auto.AutoEngine(graph, Settings("auto", 0.0, options={"rules": rules})).policy
     while steps.status == "running" and not trials:
         steps.step()
     return steps, trials
 
 
 def test_the_proof_of_a_tiny_model_goes_on_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "TINY_ITERATIONS", 2)
-    monkeypatch.setattr(before_presolve, "QUICK_WORK", 1e3)
     made: list[trees.Proof] = []
     create = trees.Proof.__init__
     monkeypatch.setattr(trees.Proof, "__init__", lambda self, *a: (made.append(self), create(self, *a))[1])
-    steps, trials = watch_first_trial(complete(12), monkeypatch)
-    assert trials[0].has(trees.Proof)
+    steps, trials = watch_first_trial(complete(12), monkeypatch, {"tiny_iterations": 2, "quick_work": 1e3})
+    assert trials[0].has("bnb")
     assert len(made) == 1
     assert steps.known.score > -np.inf
 
 
 def test_the_proof_of_a_small_model_begins_with_the_messages_of_the_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(before_presolve, "TINY_STATES", 0)
-    monkeypatch.setattr(opening, "MOST_SWEEPS", 16)
     graph = grid(12, 2, labels=4, strength=1.0)
     begins: list[float] = []
     start_from = Trial.start_from
@@ -419,7 +417,7 @@ def test_the_proof_of_a_small_model_begins_with_the_messages_of_the_sweeps(monke
         begins.extend(m.bound for m in self.members if isinstance(m, trees.Proof) and m.engine.run(0.01, 1))
 
     monkeypatch.setattr(Trial, "start_from", watched)
-    watch_first_trial(graph, monkeypatch)
+    watch_first_trial(graph, monkeypatch, {"tiny_states": 0, "most_sweeps": 16})
     cold = Solver(graph, "bnb", gap=0.0)
     cold.run(iterations=1)
     assert begins[0] < cold.progress().bound
@@ -443,8 +441,8 @@ def test_a_tree_that_is_likely_to_end_soon_has_most_of_the_work() -> None:
     assert tree(trees.Proof, [(0.0, 0.0), (1e6, 0.2)]).work_left() == np.inf  # nor does one look
     state = team.Team(grid(2, 0).model, None, Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), 1e9)
     state.members = [steady, slow]
-    assert shares.let_end(state.members)
-    assert (steady.share, slow.share) == (shares.FIRST_SHARE, shares.LATER_SHARE)
+    assert team.let_end(state.members)
+    assert (steady.share, slow.share) == (Rules.first_share, Rules.later_share)
     state.members = [jump]
-    assert not shares.let_end(state.members)
+    assert not team.let_end(state.members)
     assert jump.share == 1.0

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, Potts, Solver, SolverError, solve
-from fginfer.portfolio import team
-from fginfer.portfolio.member import Member
 from fginfer.portfolio.part import Part
+from fginfer.portfolio.worker import Worker
 from tests.exact.models import brute_force, proof_graph
 
 
@@ -200,14 +199,13 @@ def test_auto_asks_it_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     joined: list[str] = []
     join = Part.join
 
-    def note(self: Part, kind: type[Member], *more: Any, **named: Any) -> None:
+    def note(self: Part, kind: type[Worker]) -> bool:
         joined.append(kind.name)
-        join(self, kind, *more, **named)
+        return join(self, kind)
 
     monkeypatch.setattr(Part, "join", note)
-    monkeypatch.setattr(team, "TREE_ROUND", 2)
     graph = frequencies(1, links=16, labels=20, far=9)
-    result, again = (solve(graph, gap=0.0, time_limit=120) for _ in range(2))
+    result, again = (solve(graph, gap=0.0, time_limit=120, rules={"tree_round": 2}) for _ in range(2))
     assert "edac" in joined
     assert result.status == "optimal"
     assert result.score == solve(graph, "edac", gap=0.0).score

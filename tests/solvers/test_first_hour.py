@@ -65,7 +65,7 @@ def test_limits_of_the_wrong_kind(graph: FactorGraph, time_limit) -> None:
         ({"threads": 1.5}, "threads must be a whole number, not 1.5"),
         ({"max_iterations": "5"}, "max_iterations must be a whole number"),
         ({"cutoff": "5"}, "cutoff must be a number, not '5'"),
-        ({"memory": "1GB"}, "memory must be a number of bytes, not '1GB'"),
+        ({"memory": "1GB"}, "memory must be a number of bytes, 0 or more, not '1GB'"),
     ],
 )
 def test_settings_of_the_wrong_kind(graph: FactorGraph, setting, says: str) -> None:

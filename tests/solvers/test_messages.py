@@ -62,7 +62,7 @@ def test_messages_that_are_no_numbers_are_refused(method: str, value: float) -> 
         Solver(graph, method).warm_start(with_messages(graph, np.where(np.arange(36) == 5, value, 0.0)))
 
 
-@pytest.mark.parametrize("method", available_methods())
+@pytest.mark.parametrize("method", sorted(set(available_methods()) - {"assignment"}))  # which takes pairs alone
 @pytest.mark.parametrize(("before", "after"), [(1e200, 1e-200), (1e-200, 1e200), (1.0, 1e-300), (1e300, 1.0)])
 def test_an_update_to_numbers_of_another_size(method: str, before: float, after: float) -> None:
     """The old messages cannot be said in the unit of the new scores: they are no start, and no error."""

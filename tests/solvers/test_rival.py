@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import fginfer.portfolio.before_presolve as before_presolve
-import fginfer.portfolio.rival as rivals
+import fginfer.portfolio.opening as rivals
+import fginfer.portfolio.stages as stages
 from fginfer import FactorGraph, Solver, solve
 from fginfer.engine import Settings
-from fginfer.portfolio.incumbent import Incumbent
-from fginfer.portfolio.opening import RIVAL_SWEEPS, sweep_while_near
-from fginfer.portfolio.relaxations import Alternating, Sweeps
+from fginfer.portfolio.known import Incumbent
+from fginfer.portfolio.members.relaxation import Alternating, Sweeps
+from fginfer.portfolio.opening import sweep_while_near
 
 
 def tracks(frames: int, cells: int, seed: int) -> FactorGraph:
@@ -47,7 +47,7 @@ def tracks(frames: int, cells: int, seed: int) -> FactorGraph:
 def watch(monkeypatch: pytest.MonkeyPatch) -> list[rivals.Rival | None]:
     made: list[rivals.Rival | None] = []
     make = rivals.make_rival
-    monkeypatch.setattr(before_presolve, "make_rival", lambda *a: (made.append(make(*a)), made[-1])[1])
+    monkeypatch.setattr(stages, "make_rival", lambda *a: (made.append(make(*a)), made[-1])[1])
     return made
 
 
@@ -127,7 +127,7 @@ def test_of_two_labelings_alike_the_sweeps_are_first(stalls: FactorGraph) -> Non
 
     for _ in sweep_while_near(sweeps, known, lambda: np.inf, False, None, make_rival):
         pass
-    assert sweeps.engine.steps > RIVAL_SWEEPS
+    assert sweeps.engine.steps > sweeps.rules.rival_sweeps
     labels = sweeps.labels()
     assert labels is not None
     assert known.labels is not None

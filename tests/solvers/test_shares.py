@@ -1,20 +1,18 @@
 """How auto shares out its work: who helps a proof that does not get on, and who is left with little."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 import fginfer
-import fginfer.portfolio.shares as shares
 import fginfer.portfolio.team as team
 from fginfer import FactorGraph
 from fginfer.engine import Settings
-from fginfer.portfolio.cliques import CliqueProof
-from fginfer.portfolio.relaxations import Greedy, Slabs
-from fginfer.portfolio.searches import Search
-from fginfer.portfolio.trees import Proof
-from fginfer.portfolio.workers import Workers
+from fginfer.portfolio.ledger import Account, terms_of
+from fginfer.portfolio.members.proof import Proof
+from fginfer.portfolio.members.relaxation import Greedy, Slabs
+from fginfer.portfolio.rules import Rules
+from fginfer.portfolio.threads import Threads
+from fginfer.portfolio.worker import Worker
 
 
 def matching(n: int, k: int, seed: int) -> FactorGraph:
@@ -35,15 +33,15 @@ def matching(n: int, k: int, seed: int) -> FactorGraph:
     return graph
 
 
-def run_rounds(graph: FactorGraph, rounds: int, messages: np.ndarray | None = None) -> team.Team:
-    settings = Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0)
+def run_rounds(graph: FactorGraph, rounds: int, messages: np.ndarray | None = None, **rules: float) -> team.Team:
+    settings = terms_of(Settings("auto", 0.0, 0, 1, None, -np.inf, 0.0), Rules.changed(rules))
     part = team.Team(graph.snapshot(), None, settings, 1 << 28)
     part.messages = messages
     part.prepare()
-    workers = Workers(1)
-    workers.at_once = True
+    threads = Threads(1)
+    threads.at_once = True
     for _ in range(rounds):
-        for _ in part.begin_round(workers):
+        for _ in part.begin_round(threads):
             pass
         part.work_off(np.inf)
         part.end_round()
@@ -56,13 +54,11 @@ def loose() -> FactorGraph:
     return matching(60, 12, seed=1)
 
 
-def test_a_proof_by_cliques_that_does_not_get_on_is_helped_and_takes_less(loose, monkeypatch):
-    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
-    monkeypatch.setattr(shares, "PATIENCE", 0.0)
-    part = run_rounds(loose, 5)
-    assert part.has(CliqueProof)
-    assert part.has(Greedy) or part.has(Slabs)
-    assert next(m for m in part.members if isinstance(m, CliqueProof)).share < 1
+def test_a_proof_by_cliques_that_does_not_get_on_is_helped_and_takes_less(loose):
+    part = run_rounds(loose, 5, little_patience=0.0, patience=0.0)
+    assert part.has("cliques")
+    assert part.has("gdmm", "slabs")
+    assert part.of("cliques")[0].share < 1
 
 
 def test_where_slabs_cannot_join_gdmm_does(loose, monkeypatch):
@@ -70,69 +66,57 @@ def test_where_slabs_cannot_join_gdmm_does(loose, monkeypatch):
         raise fginfer.SolverError("not this model")
 
     monkeypatch.setattr(Slabs, "__init__", refuse)
-    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
-    monkeypatch.setattr(shares, "PATIENCE", 0.0)
-    monkeypatch.setattr(shares, "FAR_PROOF", 0.0)
-    assert run_rounds(loose, 5).has(Greedy)
+    assert run_rounds(loose, 5, little_patience=0.0, patience=0.0, far_proof=0.0).has("gdmm")
 
 
-def test_a_relaxation_is_judged_by_its_own_bound(loose, monkeypatch):
+def test_a_relaxation_is_judged_by_its_own_bound(loose):
     """Told the best one it would seem idle for as long as it takes to get there."""
-    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
-    monkeypatch.setattr(shares, "PATIENCE", 0.0)
-    monkeypatch.setattr(shares, "FAR_PROOF", np.inf)
-    part = run_rounds(loose, 5)
+    part = run_rounds(loose, 5, little_patience=0.0, patience=0.0, far_proof=np.inf)
     part.bound = part.score
     part.end_round()
-    greedy = next(m for m in part.members if isinstance(m, Greedy))
-    told = next(m for m in part.members if isinstance(m, Search))
+    greedy = part.of("gdmm")[0]
+    told = part.of("search")[0]
     assert told.bound < greedy.bound
 
 
-def test_gdmm_goes_on_from_the_messages_of_sweeps(monkeypatch):
+def test_gdmm_goes_on_from_the_messages_of_sweeps():
     rng = np.random.default_rng(3)
     edges = [(i, j) for i in range(40) for j in range(i)]
     graph = FactorGraph.from_arrays([3] * 40, edges=edges, tables=rng.normal(size=(len(edges), 3, 3)))
     swept = fginfer.solve(graph, "trws", max_iterations=100, gap=0.0)
-    monkeypatch.setattr(shares, "NEAR_PATIENCE", 0.0)
-    monkeypatch.setattr(shares, "FAR_PROOF", np.inf)
-    part = run_rounds(graph, 2, swept.messages)
-    greedy = next(m for m in part.members if isinstance(m, Greedy))
+    part = run_rounds(graph, 2, swept.messages, near_patience=0.0, far_proof=np.inf)
+    greedy = part.of("gdmm")[0]
     assert greedy.bound <= swept.bound + 1e-9 * abs(swept.bound)
 
 
-@pytest.mark.parametrize(("overtaken", "share"), [(-1.0, shares.SMALL_SHARE), (1.0, 1.0)])
-def test_a_proof_that_was_overtaken_takes_little(monkeypatch, overtaken, share):
+@pytest.mark.parametrize(("overtaken", "share"), [(-1.0, Rules.small_share), (1.0, 1.0)])
+def test_a_proof_that_was_overtaken_takes_little(overtaken, share):
     """... and who helps may come long before the proof is given up: it needs PATIENCE, help LITTLE_PATIENCE."""
     rng = np.random.default_rng(3)
     edges = [(i, j) for i in range(40) for j in range(i)]
     graph = FactorGraph.from_arrays([3] * 40, edges=edges, tables=rng.normal(size=(len(edges), 3, 3)))
-    monkeypatch.setattr(shares, "LITTLE_PATIENCE", 0.0)
-    monkeypatch.setattr(shares, "FAR_PROOF", np.inf)
-    monkeypatch.setattr(shares, "OVERTAKEN", overtaken)
-    part = run_rounds(graph, 3)
+    part = run_rounds(graph, 3, little_patience=0.0, far_proof=np.inf, overtaken=overtaken)
     assert part.running
-    assert part.has(Greedy)
-    assert next(m for m in part.members if isinstance(m, Proof)).share == share
+    assert part.has("gdmm")
+    assert part.of("bnb")[0].share == share
 
 
-@dataclass
-class Found:
+class Found(Worker):
     """A member that has found something."""
 
-    score: float
-    status: str
-    complete = False
-    error = None
-    bound = 5.0
+    name, score, bound, busy = "found", 0.0, 5.0, False
 
-    @property
-    def running(self) -> bool:
-        return self.status == "running"
+    def __init__(self, score: float, status: str) -> None:
+        self.score, self.status, self.account = score, status, Account("found")
 
-    @property
-    def decides(self) -> bool:
-        return not self.running
+    @classmethod
+    def make(cls, team: team.Team) -> None:
+        return None
+
+    def owe(self, work: float) -> None:
+        raise AssertionError
+
+    work_off = owe
 
     def labels(self) -> list[float]:
         return [self.score]

@@ -1,4 +1,4 @@
-"""Nothing false is said, whatever the unit of the scores, penalties and cancelling sums (see bench/differential.py)."""
+"""Nothing false is said, whatever the unit of the scores, penalties and cancelling sums; tests/truth asks more."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fginfer.portfolio.before_presolve as before_presolve
 from fginfer import AbsDiff, FactorGraph, ModelError, Potts, Result, Solver, SqDiff, available_methods, solve
 
-METHODS = available_methods()
+METHODS = sorted(set(available_methods()) - {"assignment"})  # which takes pairs alone
 
 
 def grid(n: int, labels: int, rng: np.random.Generator, scale: float = 1.0) -> FactorGraph:
@@ -332,9 +331,9 @@ def test_what_a_rounded_score_hides(method: str) -> None:
 def test_sums_that_could_overflow_are_refused() -> None:
     graph = FactorGraph([2, 2, 2])
     graph.add_factor([0, 1], np.full((2, 2), -1e308))
-    graph.add_factor([1, 2], np.full((2, 2), -1e308))
     with pytest.raises(ModelError, match=r"factor over variables 1, 2: .*overflow"):
-        solve(graph)
+        graph.add_factor([1, 2], np.full((2, 2), -1e308))
+    assert solve(graph).score == -1e308  # as if the second had never been given
     one = FactorGraph([2, 2])
     one.add_factor([0, 1], [[-8e307, 8e307], [0.0, 0.0]])
     assert solve(one).score == 8e307
@@ -348,15 +347,13 @@ def test_a_refused_factor_is_named_by_its_variables() -> None:
     graph = FactorGraph([2] * 7)
     graph.add_factor([0], [0.0, 1.0])
     graph.add_factor([0, 1], np.zeros((2, 2)))
-    graph.add_factor([3, 2], [[1e308, 0.0], [0.0, 0.0]], weight=3.0)
     with pytest.raises(ModelError, match=r"factor over variables 3, 2: weight 3 times its table overflows"):
-        solve(graph)
+        graph.add_factor([3, 2], [[1e308, 0.0], [0.0, 0.0]], weight=3.0)
     large = FactorGraph([2] * 7)
     large.add_factor([0], [0.0, 1.0])
     large.add_factor([6, 5, 4, 3, 2], np.full(32, -1.7e308))
-    large.add_factor([5, 4, 3, 2, 1], np.full(32, -1.7e308))
     with pytest.raises(ModelError, match=r"factor over variables 5, 4, 3, 2, \.\.\.: .*overflow"):
-        solve(large)
+        large.add_factor([5, 4, 3, 2, 1], np.full(32, -1.7e308))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -466,18 +463,17 @@ def test_gdmm_goes_on_where_its_search_has_ended() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_gaps_of_subnormal_scores_are_those_that_are_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaps_of_subnormal_scores_are_those_that_are_said(seed: int) -> None:
     """In the model's own unit the bound is finer than what can be said of it: a gap that was reached there is not
     one that callers can see."""
-    for name in ("TINY_STATES", "QUICK_WORK", "QUICK_PASSES"):  # through presolve and parts
-        monkeypatch.setattr(before_presolve, name, 0)
+    rules = {"tiny_states": 0, "quick_work": 0, "quick_passes": 0}  # through presolve and parts
     rng = np.random.default_rng(seed)
     graph = FactorGraph([3] * 9)
     for i in range(9):
         for j in range(i + 1, 9):
             graph.add_factor([i, j], rng.integers(-3, 4, (3, 3)) * 5e-324)
     for gap in (0.05, 0.1, 0.2, 0.4, 0.8):
-        result = solve(graph, gap=gap, max_iterations=3)
+        result = solve(graph, gap=gap, max_iterations=3, rules=rules)
         assert result.status != "gap_reached" or (result.gap is not None and result.gap <= gap)
 
 

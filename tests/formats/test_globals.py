@@ -1,0 +1,171 @@
+"""Global cost functions of .wcsp and .cfn: every labeling costs what the definition of the function says.
+
+The definitions were compared with toulbar2's own costs, function by function and metric by metric.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import inf
+from pathlib import Path
+
+import pytest
+
+import fginfer
+from fginfer import FactorGraph, FormatError
+
+CORPUS = Path(__file__).parent.parent / "corpus"
+X = list(product(range(3), repeat=4))
+
+
+def read(tmp_path: Path, function: str, top: int = 1000) -> FactorGraph:
+    text = f"m 4 3 2 {top}\n3 3 3 3\n1 0 0 1\n2 1\n4 0 1 2 3 -1 {function}\n"
+    (tmp_path / "m.wcsp").write_text(text)
+    return fginfer.read(tmp_path / "m.wcsp")
+
+
+def check(tmp_path: Path, function: str, cost) -> None:
+    graph = read(tmp_path, function)
+    for x in X:
+        total = (x[0] == 2) + cost(x)
+        assert graph.score(x) == (-total if total < 1000 else -inf)
+
+
+def off(count: int, low: int, high: int) -> int:
+    return max(0, low - count, count - high)
+
+
+def hamming(x: tuple[int, ...], moves: dict[tuple[int, int], int], ends: set[int]) -> float:
+    """The least number of labels to change until the automaton accepts, over all sequences."""
+    best = inf
+    for y in X:
+        state: int | None = 0
+        for label in y:
+            state = None if state is None else moves.get((state, label))
+        if state in ends:
+            best = min(best, sum(a != b for a, b in zip(x, y, strict=True)))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("function", "cost"),
+    [
+        ("salldiff var 4", lambda x: 4 * (4 - len(set(x)))),
+        ("salldiffdp var 4", lambda x: 4 * (4 - len(set(x)))),
+        ("salldiff dec 4", lambda x: 4 * sum(x[i] == x[j] for i in range(4) for j in range(i))),
+        ("salldiff decbi 4", lambda x: 4 * sum(x[i] == x[j] for i in range(4) for j in range(i))),
+        ("walldiff hard 4", lambda x: 4 * sum(x.count(a) > 1 for a in range(3))),
+        ("walldiff lin 4", lambda x: 4 * (4 - len(set(x)))),
+        ("walldiff quad 4", lambda x: 4 * sum(off(x.count(a), 0, 1) ** 2 for a in range(3))),
+        ("sgcc dec 3 2 0 1 2 2 0 1", lambda x: 3 * (off(x.count(0), 1, 2) + off(x.count(2), 0, 1))),
+        ("sgcc var 3 1 0 0 1", lambda x: 3 * off(x.count(0), 0, 1)),
+        ("sgccdp var 3 1 0 2 4", lambda x: 3 * off(x.count(0), 2, 4)),
+        ("sgcc wdec 9 1 1 2 3 5 7", lambda x: 5 * max(0, 2 - x.count(1)) + 7 * max(0, x.count(1) - 3)),
+        ("wgcc hard 3 2 0 1 2 2 0 1", lambda x: 3 * ((off(x.count(0), 1, 2) > 0) + (off(x.count(2), 0, 1) > 0))),
+        ("wgcc quad 3 1 0 1 1", lambda x: 3 * off(x.count(0), 1, 1) ** 2),
+        ("samong var 5 1 2 2 0 2", lambda x: 5 * off(x.count(0) + x.count(2), 1, 2)),
+        ("samongdp var 5 1 2 1 1", lambda x: 5 * off(x.count(1), 1, 2)),
+        ("wamong hard 5 1 1 1 1", lambda x: 5 * (x.count(1) != 1)),
+        ("wamong quad 5 1 1 0 1", lambda x: 5 * off(x.count(1), 0, 1) ** 2),
+        ("wsum hard 7 == 4", lambda x: 7 * (sum(x) != 4)),
+        ("wsum lin 7 < 4", lambda x: 7 * max(0, sum(x) - 3)),
+        ("wsum lin 7 >= 4", lambda x: 7 * max(0, 4 - sum(x))),
+        (
+            "sregular var 6 2 1 0 1 1 3 0 0 0 0 1 1 1 2 1",
+            lambda x: 6 * hamming(x, {(0, 0): 0, (0, 1): 1, (1, 2): 1}, {1}),
+        ),
+        (
+            "clique 1 1 0 1 1 1 2 2 0 1",
+            lambda x: 0 if (x[0] == 0) + (x[1] == 1) + (x[2] == 2) + (x[3] < 2) <= 1 else 1000,
+        ),
+        (
+            "knapsackp 2 1 0 3 2 1 1 2 -1 0 1 2 2",
+            lambda x: 0 if 3 * (x[0] == 0) + (0, 1, -1)[x[1]] + 2 * (x[3] == 2) >= 2 else 1000,
+        ),
+    ],
+)
+def test_costs(tmp_path: Path, function: str, cost):
+    check(tmp_path, function, cost)
+
+
+def test_a_weighted_automaton(tmp_path: Path):
+    def cost(x: tuple[int, ...]) -> float:
+        moves = {(0, 0): (0, 1), (0, 1): (1, 2), (1, 0): (1, 0), (1, 2): (0, 5)}
+        state, total = 0, 4.0
+        for label in x:
+            if (state, label) not in moves:
+                return 1000.0
+            state, more = moves[state, label]
+            total += more
+        return total + {0: 3, 1: 6}[state]
+
+    check(tmp_path, "wregular 2 1 0 4 2 0 3 1 6 4 0 0 0 1 0 1 1 2 1 0 1 0 1 2 0 5", cost)
+
+
+def test_a_cost_at_the_bound_forbids(tmp_path: Path):
+    graph = read(tmp_path, "salldiff var 1000")
+    assert graph.cutoff == -1000.0
+    assert graph.score([0, 0, 1, 2]) == -inf
+    assert fginfer.solve(graph).status == "infeasible"  # three labels for four variables
+    assert fginfer.solve(read(tmp_path, "salldiff var 6", top=7)).score == -6.0
+    assert fginfer.solve(read(tmp_path, "salldiff var 6", top=6)).labels is None  # the total must stay below
+
+
+def test_names_and_tables_beside_globals():
+    graph = fginfer.read(CORPUS / "globals.cfn")
+    assert graph.names is not None
+    assert graph.cutoff == pytest.approx(-12.5, abs=0.3)
+    for x in product(range(3), range(3), range(3), range(2)):
+        paths = [y for y in product(range(3), repeat=3) if y in {(0, 0, 1), (0, 1, 2), (1, 2, 2)}]
+        cost = (
+            (0.5, 0.0, 1.25)[x[0]]
+            + 1.5 * (3 - len({*x[:3]}))
+            + 0.75 * off((x[0] == 1) + (x[1] == 1), 1, 1)
+            + (1, 2, 3, 4, 5, 6)[2 * x[0] + x[3]]
+            + 2 * min(sum(a != b for a, b in zip(x[:3], y, strict=True)) for y in paths)
+        )
+        assert graph.score(x) == (pytest.approx(-cost, abs=1e-12) if x[3] == 1 else -inf)
+
+
+def test_a_file_of_many_functions_keeps_its_lines(tmp_path: Path):
+    text = (CORPUS / "globals.wcsp").read_text()
+    graph = fginfer.read(CORPUS / "globals.wcsp")
+    assert (graph.n_variables, len(graph.rules) > 5) == (4, True)
+    (tmp_path / "m.wcsp").write_text(text.replace(">= 1 0", ">= 1 x"))
+    with pytest.raises(FormatError, match="line 11 at 'x'"):
+        fginfer.read(tmp_path / "m.wcsp")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("salldiff edit 3", "line 5 at 'salldiff': salldiff with the metric edit is not read; read are var"),
+        ("wdiverse 3", "line 5 at 'wdiverse': the global cost function 'wdiverse' is not read; read are salldiff"),
+        ("wsum quad 3 == 2", "wsum with the metric quad is not read"),
+        ("wsum lin 3 != 2", "wsum with the comparator != is not read"),
+        ("sgcc var 3 2 0 1 1 1 0 1", "bounds on both sides is not read"),
+        ("salldiff var x", "cost must be a number, not 'x'"),
+        ("salldiff var -1", "negative"),
+        ("salldiff var", "the file ends inside a function"),
+        ("wregular 1 1 0 0 1 0 0 1 0 0 1 0", "a state that is not among its 1"),
+        ("wamong lin 1 99999999999 1", "line 5 at '99999999999': expected a whole number"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path: Path, function: str, message: str):
+    with pytest.raises(FormatError, match=message):
+        read(tmp_path, function)
+
+
+def test_an_unknown_global_of_many_variables_is_named(tmp_path: Path):
+    names = " ".join(f"v{i}: 10" for i in range(18))
+    scope = " ".join(f"v{i}" for i in range(18))
+    function = f"f: {{scope: [{scope}] type: wdiverse params: {{a: 1}}}}"
+    text = f"{{problem: {{name: m mustbe: <9}} variables: {{{names}}} functions: {{{function}}}}}"
+    (tmp_path / "m.cfn").write_text(text)
+    with pytest.raises(FormatError, match="at 'wdiverse': the global cost function 'wdiverse' is not read"):
+        fginfer.read(tmp_path / "m.cfn")
+    (tmp_path / "m.cfn").write_text(
+        text.replace("<9", ">9").replace("wdiverse params: {a: 1}", "salldiff params: {metric: var cost: 1}")
+    )
+    with pytest.raises(FormatError, match="a file that maximises"):
+        fginfer.read(tmp_path / "m.cfn")

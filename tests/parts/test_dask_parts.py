@@ -1,0 +1,110 @@
+"""One model on a Dask cluster: the answers of one process, also when a worker dies in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import distributed
+import numpy as np
+import pytest
+
+from fginfer import FactorGraph, FormatError, Potts, SettingsError, Shard, Sharded, solve
+from fginfer.core.arrays import ModelArrays
+from fginfer.parts import dask_crew
+from fginfer.parts.plan import PartsPlan
+from fginfer.parts.solver import PartsSolver
+from fginfer.parts.split import Cut, owners_of
+
+CLIENT = distributed.Client
+QUIET = {"threads_per_worker": 1, "dashboard_address": None, "worker_dashboard_address": None}
+
+
+def grid() -> FactorGraph:
+    return FactorGraph.grid((14, 15), np.random.default_rng(5).normal(size=(14, 15, 4)), Potts(0, -0.8))
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, processes=False, **QUIET) as cluster,
+        CLIENT(cluster) as found,
+    ):
+        found.wait_for_workers(2, timeout=60)
+        yield found
+
+
+def test_the_answer_is_that_of_one_process(client, tmp_path: Path) -> None:
+    graph, settings = grid(), {"gap": 0.0, "max_iterations": 8}
+    here = solve(graph, parts=3, **settings)
+    there = solve(graph, parts=3, client=client, **settings)
+    assert (here.bound, here.score, here.labels.tobytes()) == (there.bound, there.score, there.labels.tobytes())
+    assert there.statistics["workers"] == 2
+    arrays = ModelArrays.of_model(graph.snapshot())
+    Sharded(Cut(arrays, owners_of(arrays, 3)).shard, 3).save(tmp_path)
+    sharded = solve(tmp_path, client=client.scheduler.address, **settings)
+    assert (here.bound, here.labels.tobytes()) == (sharded.bound, sharded.labels.tobytes())
+    assert not dask_crew._HERE  # parts go when the solve is over
+
+
+def test_errors_come_before_any_work(client, tmp_path: Path, monkeypatch) -> None:
+    with pytest.raises(SettingsError, match="no scheduler at"):
+        solve(grid(), client="tcp://127.0.0.1:1", parts=2)
+    with pytest.raises(SettingsError, match="Client or an address"):
+        solve(grid(), client=3, parts=2)
+    with pytest.raises(SettingsError, match="security is for a cluster"):
+        solve(grid(), security=3, parts=2)
+    (tmp_path / "part-00000.npz").write_bytes(b"nothing")
+    with pytest.raises(FormatError, match=r"part-00000\.npz"):
+        solve(tmp_path, client=client)
+
+    def two(k: int) -> Shard:
+        graph = FactorGraph.from_arrays([2, 2], None, [[0, 1]], tables=[Potts(0, -1)])
+        return Shard.of(graph, [k, k + 1], [])
+
+    with pytest.raises(ValueError, match="parts overlap"):
+        solve(Sharded(two, 2), client=client)
+    monkeypatch.setattr(dask_crew, "VERSION", "0.0")
+    with pytest.raises(SettingsError, match=r"has fginfer .*, this is 0\.0; install the same"):
+        solve(grid(), client=client, parts=2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signal kills there")
+def test_a_killed_worker_costs_a_few_rounds_and_changes_nothing() -> None:
+    graph = grid()
+    here = solve(graph, parts=3, gap=0.0, max_iterations=9)
+    with distributed.LocalCluster(n_workers=2, **QUIET) as cluster, CLIENT(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        victim = next(iter(client.run(os.getpid).values()))
+        plan = PartsPlan(3, client=client, keep_every=3)
+        with PartsSolver(graph, plan, gap=0.0, max_iterations=9) as solver:
+            solver.run(iterations=5)
+            before = solver.progress()
+            os.kill(victim, signal.SIGKILL)
+            solver.run()
+            result = solver.result()
+    assert result.statistics["faults"] >= 1
+    assert result.bound <= before.bound
+    assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())
+
+
+def test_a_worker_that_comes_late_gets_parts() -> None:
+    graph = grid()
+    here = solve(graph, parts=4, gap=0.0, max_iterations=6)
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as cluster,
+        CLIENT(cluster) as client,
+    ):
+        plan = PartsPlan(4, client=client, keep_every=2)
+        with PartsSolver(graph, plan, gap=0.0, max_iterations=6) as solver:
+            solver.run(iterations=1)
+            assert solver.result().statistics["workers"] == 1
+            cluster.scale(2)
+            client.wait_for_workers(2, timeout=60)
+            solver.run()
+            result = solver.result()
+    assert result.statistics["workers"] == 2
+    assert result.statistics["faults"] == 0
+    assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())

@@ -1,0 +1,99 @@
+"""How comments are written: what a machine can see of it (CONTRIBUTING and HOUSE have the rest)."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+# Comments that may still begin with "Of": whoever touches one of them takes it away, and then these numbers fall.
+OF_IN_PYTHON = 20
+OF_IN_C = 380
+MOST_LINES = 4  # of a comment inside a function
+
+
+class Comment(NamedTuple):
+    """A comment, or a docstring, with where it is and how many lines it has."""
+
+    place: str
+    text: str
+    is_inside: bool
+    lines: int
+
+
+def python_comments(path: Path) -> Iterator[Comment]:
+    source = path.read_text(encoding="utf-8")
+    lines, tree = source.split("\n"), ast.parse(source)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    spans = [(n.lineno, n.end_lineno or 0) for n in functions]
+    blocks: list[list[tuple[int, str]]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        at, alone = token.start[0], lines[token.start[0] - 1].lstrip().startswith("#")
+        if alone and blocks and blocks[-1][-1][0] == at - 1:
+            blocks[-1].append((at, token.string))
+        else:
+            blocks.append([(at if alone else -at, token.string)])
+    for block in blocks:
+        first = abs(block[0][0])
+        text = " ".join(said.lstrip("#").strip() for _, said in block)
+        yield Comment(f"{path.name}:{first}", text, any(a <= first <= b for a, b in spans), len(block))
+    for node in [tree, *(n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)), *functions]:
+        if text := ast.get_docstring(node):
+            yield Comment(f"{path.name}:{node.body[0].lineno}", text, False, 0)
+
+
+def c_comments(path: Path) -> Iterator[Comment]:
+    source = path.read_text(encoding="utf-8")
+    for found in re.finditer(r"/\*.*?\*/|//[^\n]*", source, flags=re.DOTALL):
+        begin = source.rfind("\n", 0, found.start()) + 1
+        text = re.sub(r"\n\s*\*? ?", " ", found[0].strip("/* \n"))
+        line = source.count("\n", 0, begin) + 1
+        yield Comment(
+            f"{path.name}:{line}", text, path.suffix == ".c" and source[begin] in " \t", found[0].count("\n") + 1
+        )
+
+
+def all_python() -> list[Comment]:
+    return [comment for path in sorted((ROOT / "fginfer").rglob("*.py")) for comment in python_comments(path)]
+
+
+def all_c() -> list[Comment]:
+    return [comment for path in sorted((ROOT / "csrc").rglob("*.[ch]")) for comment in c_comments(path)]
+
+
+def begins_with_of(comments: list[Comment]) -> list[str]:
+    return [f"{comment.place}: {comment.text[:60]}" for comment in comments if re.match(r"[Oo]f\b", comment.text)]
+
+
+def test_next_to_no_comments_of_the_package_begin_with_of() -> None:
+    found = begins_with_of(all_python())
+    assert len(found) <= OF_IN_PYTHON, found
+
+
+def test_fewer_and_fewer_comments_of_the_core_begin_with_of() -> None:
+    found = begins_with_of(all_c())
+    assert len(found) <= OF_IN_C, found
+
+
+def test_comments_inside_functions_are_short() -> None:
+    assert [c.place for c in all_python() + all_c() if c.is_inside and c.lines > MOST_LINES] == []
+
+
+def test_the_reader_of_comments_sees_them(tmp_path: Path) -> None:
+    python = tmp_path / "a.py"
+    python.write_text('"""Of a module."""\nx = 1  # of a line\n\n\ndef f():\n    # one\n    # two\n    return x\n')
+    seen = {comment.text: comment for comment in python_comments(python)}
+    assert set(seen) == {"Of a module.", "of a line", "one two"}
+    assert seen["one two"].is_inside
+    assert seen["one two"].lines == 2
+    c = tmp_path / "a.c"
+    c.write_text("/* Of a file,\n * in two lines. */\nint x; /* of x */\nvoid f(void) {\n    // inside\n}\n")
+    assert [comment.text for comment in c_comments(c)] == ["Of a file, in two lines.", "of x", "inside"]
+    assert [comment.is_inside for comment in c_comments(c)] == [False, False, True]
