@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,21 @@ from docutils import nodes
 import fginfer
 from fginfer.cli import make_parser
 
+sys.path.insert(0, str(Path(__file__).parent))
+from parameters import fields, parameters, word
+
+sys.path.insert(0, str(Path(__file__).parent))
+import method_tables
+
 
 def list_benchmarks() -> None:
-    """For the page of benchmarks: what bench/report.py has measured, if it was run, and what each script is for."""
+    """For the page of benchmarks: what each bench is for, and how it is called."""
     here = Path(__file__).parent
-    measured = here / "how" / "measured.md"
-    rows = [measured.read_text()] if measured.exists() else []
-    for path in sorted((here.parent / "bench").glob("*.py")):
+    rows = []
+    for path in sorted((here.parent / "bench").rglob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
         lines = [line.strip().removeprefix("usage: ") for line in text.splitlines()]
-        usage = [line for line in lines if line.startswith("python bench/")]
+        usage = [line for line in lines if line.startswith(f"python -m bench {path.stem}")]
         if usage:
             rows.append(f"{lines[0]}\n\n```\n" + "\n".join(usage) + "\n```\n")
     (here / "how" / "benchmarks_list.md").write_text("\n".join(rows))
@@ -40,6 +46,7 @@ def list_commands() -> None:
 
 list_benchmarks()
 list_commands()
+method_tables.write(Path(__file__).parent / "start")
 
 project = "fginfer"
 author = "The fginfer authors"
@@ -54,16 +61,20 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
+templates_path = ["_templates"]
 highlight_language = "none"  # of boxes that do not say theirs: commands, mostly
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = [
     "gallery/README.rst",
     "sg_execution_times.rst",
     "how/benchmarks_list.md",
-    "how/measured.md",
     "reference/commands_list.md",
+    "start/methods_list.md",
+    "start/options_list.md",
+    "start/statistics_list.md",
 ]
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath", "substitution"]
+myst_substitutions = {"version": fginfer.__version__}
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -123,14 +134,37 @@ def list_arguments(lines: list[str]) -> list[str]:
     return out
 
 
+def add_common_words(owner: str, lines: list[str], called: list[str]) -> None:
+    """Parameters that have no field, but mean the same everywhere."""
+    fielded = {line.removeprefix(":param ").split(":")[0] for line in lines if line.startswith(":param ")}
+    more = [(p, word(owner, p)) for p in called if p not in fielded]
+    found = [f":param {p}: {meaning}" for p, meaning in more if meaning is not None]
+    if found:
+        last = max((i for i, line in enumerate(lines) if line.startswith(":param")), default=None)
+        if last is None:
+            lines += ["", *found, ""]
+        else:
+            while last + 1 < len(lines) and lines[last + 1].startswith("    "):
+                last += 1
+            lines[last + 1 : last + 1] = found
+
+
 def escape_marks(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     """Docstrings write |x| and coef_, in which reStructuredText would look for links; those of others have :ref:."""
     lines[:] = list_arguments(lines)
+    if what in ("class", "function", "method") and str(getattr(obj, "__module__", "")).startswith("fginfer"):
+        called = parameters(obj)
+        lines[:] = fields(lines, called)
+        add_common_words(name.split(".")[-2 if what == "method" else -1], lines, called)
     for k, line in enumerate(lines):
-        if line.lstrip().startswith((">>>", "...")) or "``" in line:
+        if line.lstrip().startswith((">>>", "...")):
             continue
         line = re.sub(r":(?:ref|class|func|term):`([^<`]*)(?:<[^`]*>)?`", r"\1", line)
-        lines[k] = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", line).replace("|", r"\|")
+        pieces = re.split(r"(``.*?``)", line)  # code stays as it is
+        pieces[::2] = [
+            re.sub(r"(\w)_(?=\W|$)", r"\1\\_", text).replace("|", r"\|").replace("(*", r"(\*") for text in pieces[::2]
+        ]
+        lines[k] = "".join(pieces)
 
 
 def plain_aliases(app: object, domain: str, what: str, content: nodes.Element) -> None:
