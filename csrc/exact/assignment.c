@@ -12,14 +12,14 @@
 #include "solver.h"
 
 enum {
-    MAX_ENTRIES = 20000000, /* of tables: as in edac */
+    MAX_ENTRIES = 20000000, /* entries in all tables together, as in edac */
     CLOCK_WORK = 100000,
     MOST_SHIFT = 24,
     HORIZON = 6,     /* a node is split unless its ascent is likely to close it within so many sweeps (chosen) */
     ROOT_PACE = 4000 /* the root's also goes on while a sweep adds its bound's part of so many (chosen) */
 };
 
-static const double SHARE = 0.25; /* of the tolerance: what a better labeling must be better by */
+static const double SHARE = 0.25; /* a better labeling must be better by this share of the tolerance */
 
 /* A node on the way from the root to the one under way. */
 typedef struct level {
@@ -37,7 +37,7 @@ typedef struct assignment {
     int32_t m;               /* things and places, with those that have no costs */
     int32_t shift;           /* costs in the tree are those of the network times 2^shift */
     level *levels;           /* m of them */
-    int32_t depth;           /* of the node under way; -1: the tree is done with */
+    int32_t depth;           /* index of the node under way; -1: the tree is done with */
     int32_t made;            /* levels that have memory */
     int32_t *where, *labels; /* per thing its place; per variable its label */
     double left;             /* no labeling visited is above this, or the incumbent */

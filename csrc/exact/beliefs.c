@@ -92,7 +92,7 @@ static fgi_rc pose(fgi_beliefs *b) {
 static fgi_rc choose(fgi_beliefs *b, double memory, double effort) {
     double *saved = fgi_alloc(b->model->s->n_vars, sizeof(double));
     fgi_rc rc = saved ? FGI_OK : FGI_NO_MEMORY;
-    b->info.runs = 1; /* of what is held for want of memory */
+    b->info.runs = 1; /* one run for every labeling of the variables that are held for want of memory */
     while (!rc) {
         if ((rc = pose(b)) || (rc = fgi_eliminator_order(b->e, LOG2_CAP, effort))) break;
         b->bags = fgi_eliminator_bags(b->e);

@@ -16,35 +16,33 @@
 #include "solver.h"
 
 enum {
-    MAX_ENTRIES = 60000000,      /* of one node: half a gigabyte */
-    ROOT_ITERATIONS = 300,       /* of dual ascent at the root and at other nodes, at most: most stop before, when an */
-    NODE_ITERATIONS = 25,        /* iteration is not worth_another (75 and 1200, 6 to 100: the same work within 3 %) */
-    DECODE_OPERATIONS = 2000000, /* of coordinate ascent from a decoded labeling: far more than it takes */
-    CONSTRUCT_OPERATIONS = 300000, /* of an attempt to make one feasible, ... */
-    CONSTRUCT_COST = 30,           /* ... each counted as so many table entries */
-    HUSH_WORK = 20000000,          /* of a search that only a proof still needs, besides twice that of the run */
+    MAX_ENTRIES = 60000000,        /* entries in the tables of one node: half a gigabyte */
+    ROOT_ITERATIONS = 300,         /* most iterations of dual ascent at the root; see worth_another */
+    NODE_ITERATIONS = 25,          /* most iterations of dual ascent at any other node */
+    DECODE_OPERATIONS = 2000000,   /* operations of coordinate ascent from a decoded labeling: far more than it takes */
+    CONSTRUCT_OPERATIONS = 300000, /* operations of one attempt to make a labeling feasible */
+    CONSTRUCT_COST = 30,           /* table entries that one such operation counts as */
+    HUSH_WORK = 20000000,          /* work that a search which only a proof still needs may add to twice the run's */
     MOST_STUBBORN = 1000           /* nodes that are split because of rounding alone */
 };
 
-/* Of what is left to close: an iteration that gains less is the last one. At nodes, work over that of .1 on random
- * models of 2 to 8 labels, some with hard constraints: .025, .05, .2, .4 1.40, 1.17, .95, .90 (16 models); .2, .4, .8
- * .93, .89, .88, CPU time .98, .93, 1.05 (30 others); .2, .4 .84, .83, CPU time .89, .94 (12 larger ones). At the root,
- * half and twice: work .93 and .97 on a 9 x 9 grid, 1.34 and 1.12 on a complete model, the same on two others. */
+/* An iteration that closes less than this share of what is left is the last one (decision 0016). */
 static const double ROOT_GAIN = 0.005, NODE_GAIN = 0.2;
-/* Of the tolerance of a proof: what a better labeling must be better by, so that bounds may be off by the rest.
- * Half and twice: the same nodes on these four. */
+/* A better labeling must be better by this share of the tolerance, so that bounds may be off by the rest. */
 static const double SHARE = 0.25;
-/* What the error of a node may grow by in a sweep, of which it has to say before whether it hides a cutoff (chosen). */
+/* A node must say before a sweep whether its error would hide the cutoff: the error may
+ * grow by this factor (chosen). */
 static const double GROWTH = 8;
 
 typedef struct frame {
     fgi_problem *problem;
     int32_t var; /* next variable of the sweep */
     int forward;
-    int iterations;      /* of dual ascent, since the last change by hand */
+    int iterations;      /* iterations of dual ascent since the last change by hand */
     double bound_before; /* at the start of the current iteration */
-    double best, cutoff; /* what is to be beaten, and so by the bounds of the sweep under way: see cutoff() */
-    double part;         /* of the tree: half of it when it is split */
+    double best,
+        cutoff;  /* the score to beat, and the bound that closes the node, in the sweep under way: see cutoff() */
+    double part; /* the node's share of the tree; a split halves it */
     int decoded;
     fgi_speech speech; /* where somebody listens */
 } frame;
@@ -53,7 +51,7 @@ typedef struct branch {
     frame *stack;
     int64_t depth, capacity;
     int32_t *current;         /* labels of the root model: the variables that the path has fixed */
-    int32_t *labels;          /* of the problem at hand */
+    int32_t *labels;          /* labels of the problem at hand */
     fgi_local *local;         /* improves decoded labelings */
     fgi_construct *construct; /* makes them feasible; NULL: nothing is forbidden */
     double *preferences;      /* beliefs of the problem at hand, by label of the root model */
@@ -241,13 +239,13 @@ static int32_t choose(branch *b, const fgi_problem *p, double left) {
         most = fgi_larger(most, cost);
         for (int32_t s = p->slot_begin[f]; s < p->slot_begin[f + 1]; s++) b->cost[p->slot_var[s]] += cost;
     }
-    const double least = most > 0 ? 1e-12 * most : 1; /* of nothing a record counts, too, whatever the unit of scores */
+    const double least = most > 0 ? 1e-12 * most : 1; /* without costs the record decides, in any unit of scores */
     int32_t best = -1;
     double best_value = INFINITY;
     for (int32_t i = 0; i < p->n; i++) {
         if (p->alive[i] < 2) continue;
         const double value = p->alive[i] / ((b->weight[p->root_var[i]] + 1) * (least + b->cost[i]));
-        if (best < 0 || value < best_value) { /* of subnormal costs it may be INFINITY, and yet there is a choice */
+        if (best < 0 || value < best_value) { /* subnormal costs may make this INFINITY, and yet there is a choice */
             best_value = value;
             best = i;
         }

@@ -13,14 +13,14 @@ typedef struct fgi_input {
     int32_t n_dims;      /* the bucket's own variable included */
     const int32_t *dims; /* positions, descending; the last is the bucket's own */
     int32_t kind;        /* set by fgi_bucket_open */
-    int64_t offset;      /* of the odometer's present state */
+    int64_t offset;      /* offset that belongs to the odometer's present state */
     int64_t stride_at;   /* into strides: one per outer dimension */
     int64_t gather_at;   /* into offsets: one per run of the block */
     int64_t run;         /* states of the block that lie side by side in this input */
 } fgi_input;
 
 typedef struct fgi_bucket {
-    int32_t card; /* of the variable to eliminate */
+    int32_t card; /* labels of the variable to eliminate */
     int32_t n_outer, n_dims;
     int64_t block, n_blocks;
     int64_t n_inputs, input_capacity;

@@ -16,16 +16,16 @@
 enum {
     MOST_LITERALS = 8192,
     MOST_MEMBERS = 63,
-    LEAST_VARIABLES = 3, /* of a clique: two are a pair */
-    PAYS = 5,            /* excluded pairs, ... */
-    PAYS_OF = 4          /* ... for so many members of cliques */
+    LEAST_VARIABLES = 3, /* a clique has more variables than a pair */
+    PAYS = 5,            /* cliques pay once they exclude at least PAYS pairs ... */
+    PAYS_OF = 4          /* ... for every PAYS_OF members they have */
 };
 static const int64_t MOST_WORK = 100000000; /* words: some tenths of a second */
 
 struct fgi_cliques {
     fgi_model *model;
     int32_t n;      /* variables of the original */
-    int64_t count;  /* of cliques */
+    int64_t count;  /* number of cliques */
     int64_t *begin; /* count + 1 offsets into what follows: literals, by clique */
     int32_t *var, *label;
 };

@@ -22,10 +22,11 @@
 #include "base/assert.h"
 #include "base/util.h"
 
-#define FGI_COST_FORBIDDEN 0x4000000000000000 /* of a table: no shifts bring it down to a cost that matters */
+#define FGI_COST_FORBIDDEN 0x4000000000000000 /* a table entry that no shifts bring down to a cost that matters */
 #define FGI_COST_LARGEST 0x80000000000000     /* 2^55: no labeling that matters costs as much */
 
-/* Of the room between lower and upper bound: what propagation does not chase. Whole steps are hardly ever below. */
+/* Propagation does not chase less than this share of the room between lower and upper bound. Whole steps are hardly
+ * ever below. */
 enum { FGI_COSTS_GRAIN_BITS = 12 };
 enum { FGI_COSTS_ARITY = 16, FGI_COSTS_CELLS = 4096 /* live states: a factor with more waits until it has fewer */ };
 
@@ -57,7 +58,7 @@ typedef struct fgi_costs {
     int32_t n, n_factors, n_slots; /* variables, factors, (factor, variable) pairs */
     const int32_t *card;
     int64_t *begin;  /* n + 1 offsets into what follows, by label */
-    int64_t *unary;  /* of live labels below upper - lower */
+    int64_t *unary;  /* costs of labels; live ones are below upper - lower */
     int32_t *domain; /* a permutation of the labels, live ones first */
     int32_t *place;  /* where a label is in it */
     int64_t *size;   /* per variable: live labels */
@@ -67,8 +68,8 @@ typedef struct fgi_costs {
     int32_t *slot_var, *slot_factor;
     int32_t *slot_other;  /* the other slot of a pairwise factor, -1 for others */
     int64_t *slot_shift;  /* offsets into shift and support */
-    int64_t *slot_stride; /* of the table */
-    int8_t *slot_log;     /* its logarithm in factors of three and more variables, if it is a power of two; else -1 */
+    int64_t *slot_stride; /* strides of the slot's variable in the table */
+    int8_t *slot_log;     /* with three variables or more: the stride's logarithm if it is a power of two; else -1 */
     int64_t *shift;
     int32_t *support; /* per label of a slot: the state (pairwise: the other's label) that last cost nothing (a hint) */
     int64_t **table;  /* per slot, the slot's variable being the rows: pairwise factors have two; others share one */
@@ -109,11 +110,11 @@ typedef struct fgi_costs {
     int64_t n_dropped;                     /* as the trail has it, and ... */
     int64_t n_drops;                       /* ... as the network is */
     int32_t n_made;                        /* how many factors may be made */
-    int64_t made_entries;                  /* of their tables */
+    int64_t made_entries;                  /* entries in the tables of made factors */
     int64_t *cells, *states;               /* scratch: live states of a factor */
     int64_t *pulled, *used, *total, *sums; /* scratch: by label */
     uint32_t *stamp, stamps;               /* per variable: its unary is spoken for */
-    int32_t sweeps, sweep_at;              /* of dual ascent (sweeps.c): done, and where the next one is */
+    int32_t sweeps, sweep_at;              /* dual ascent (sweeps.c): sweeps done, and where the next one is */
     int64_t swept_from;                    /* `lower` when their gain was last looked at */
     int64_t work, bytes;
 } fgi_costs;

@@ -9,8 +9,8 @@
 #include "exact/costs_pairs.h"
 #include "model/step.h"
 
-enum { MOST_MADE_LABELS = 2000000 };     /* of factors that variables that are dropped may leave: 24 MB */
-static const double SHARE = 0.25;        /* of the tolerance, for what steps may be off by */
+enum { MOST_MADE_LABELS = 2000000 };     /* labels of factors that dropped variables may leave: 24 MB */
+static const double SHARE = 0.25;        /* steps may be off by this share of the tolerance */
 static const double DOWN = 1 - 0x1p-50;  /* covers the roundings of a difference, a product and a quotient */
 static const double ABOVE = 1 + 0x1p-20; /* covers those of a sum of up to 2^32 errors */
 
@@ -45,7 +45,7 @@ int64_t fgi_costs_least(const fgi_costs *c, double score) {
 /* ---- scores by factor ------------------------------------------------------------------------------------------ */
 
 typedef struct extremes {
-    double most, least; /* of finite scores, without the weight */
+    double most, least; /* finite scores alone, without the weight */
 } extremes;
 
 static extremes extremes_of(const double *v, int64_t n) {
@@ -62,7 +62,7 @@ static extremes factor_extremes(const fgi_model *m, const fgi_view *v) {
     if (v->kind == FGI_DENSE) return extremes_of(v->values, fgi_view_states(m, v));
     extremes e = {-INFINITY, INFINITY};
     const int32_t most = v->rows > v->cols ? v->rows : v->cols;
-    for (int32_t d = 0; d < most; d++) { /* of the distance of labels alone */
+    for (int32_t d = 0; d < most; d++) { /* implicit tables depend on the distance of labels alone */
         const double at = fgi_implicit_at(v->kind, v->p0, v->p1, d, 0);
         if (at == -INFINITY) continue;
         e.most = fgi_larger(e.most, at);
@@ -78,7 +78,7 @@ static double below(double best, double score, double weight) {
 }
 
 typedef struct origin_error {
-    double magnitude; /* of all terms */
+    double magnitude; /* sum of the magnitudes of all terms */
     double products;  /* scores are rounded products, costs are not: what that makes */
     int exact;        /* the sum so far */
 } origin_error;
@@ -101,7 +101,7 @@ static double add_origin(fgi_costs *c, extremes e, double weight, origin_error *
     return below(e.most, e.least, weight);
 }
 
-/* Of what costs are a part of; LEAST: a number that all costs, subnormal ones too, may be divided by. */
+/* Costs are whole multiples of this quantum. All costs, subnormal ones too, may be divided by LEAST. */
 static double quantum_of(double size) {
     const double LEAST = 0x1p-960;
     return size > 0 ? fgi_larger(size * 0x1p-54, LEAST) : 1;

@@ -5,12 +5,12 @@
 #include "exact/costs_pairs.h"
 
 enum {
-    MOST_ENTRIES = 2000000, /* of all tables added: 32 MB, and as much again for their other side */
+    MOST_ENTRIES = 2000000, /* entries of all tables added: 32 MB, and as much again for their other side */
     MOST_SHARED = 8000000   /* pairs of variables of factors, beyond which none are looked for */
 };
 
 typedef struct occurrence {
-    int64_t key;    /* of the variables */
+    int64_t key;    /* names the two variables */
     int32_t factor; /* pairwise ones first: they are -1 - factor here */
     int32_t at;     /* fgi_costs_pair_at */
 } occurrence;

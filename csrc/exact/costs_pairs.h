@@ -12,7 +12,7 @@ typedef struct fgi_costs_pairs {
                         FGI_NO_PAIR */
     int32_t *added; /* two variables each */
     int32_t n_added;
-    int64_t n_meet, entries; /* of the added ones' tables */
+    int64_t n_meet, entries; /* pairs in `meet`; entries of the added factors' tables */
 } fgi_costs_pairs;
 
 /* 0: no memory. */

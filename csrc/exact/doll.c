@@ -10,7 +10,7 @@ static int64_t sum_of(int64_t a, int64_t b) {
 
 /* ---- set-up ---------------------------------------------------------------------------------------------------- */
 
-typedef struct places { /* of one factor */
+typedef struct places { /* the variables of one factor */
     int32_t slot[FGI_COSTS_ARITY], place[FGI_COSTS_ARITY], n;
 } places;
 

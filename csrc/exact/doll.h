@@ -14,7 +14,7 @@
 /* A factor, once all its variables but the last are decided. */
 typedef struct fgi_doll_factor {
     const int64_t *table;
-    int64_t stride;               /* of the last variable in it */
+    int64_t stride;               /* stride of the last variable in the table */
     int32_t first, last;          /* places */
     int32_t given_begin, n_given; /* the others, in `given` */
 } fgi_doll_factor;
@@ -25,8 +25,8 @@ typedef struct fgi_doll_given {
 } fgi_doll_given;
 
 typedef struct fgi_doll_frame {
-    int64_t mark;       /* of the trail, before the variable was decided */
-    int64_t cost, rest; /* of those before it; of extras after it */
+    int64_t mark;       /* length of the trail before the variable was decided */
+    int64_t cost, rest; /* labels as the network numbers them */
     int64_t key;        /* cost of the label it has, -1: none yet */
     int32_t chosen;     /* that label */
 } fgi_doll_frame;
@@ -36,14 +36,14 @@ typedef struct fgi_doll {
     int32_t n, start, at;
     int32_t *order;                     /* variables of the network */
     int64_t *begin;                     /* n + 1 offsets into what follows, by label */
-    int32_t *label;                     /* of the network */
+    int32_t *label;                     /* per factor: its decided variables */
     int64_t *own, *extra;               /* costs */
-    int64_t *least;                     /* per place: of extra */
+    int64_t *least;                     /* per place: the least extra */
     int32_t *factor_begin;              /* n + 1: factors whose last but one variable is at the place ... */
     fgi_doll_factor *factor;            /* ... those whose first variable is the latest first */
     int32_t *active;                    /* per place: so many of them are in the doll */
     int32_t *entering_begin, *entering; /* factors by their first variables */
-    fgi_doll_given *given;              /* of factors */
+    fgi_doll_given *given;              /* n + 1: optima of the dolls that are done */
     fgi_doll_frame *frame;              /* per place */
     int64_t *optimum;                   /* n + 1: of the dolls that are done */
     int32_t *found;                     /* the best labeling of the doll */

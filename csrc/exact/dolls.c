@@ -11,10 +11,10 @@
 enum {
     MAX_ENTRIES = 20000000, /* 160 MB */
     CLOCK_WORK = 100000,
-    WORK_COST = 3 /* of this kind, in table entries of the other methods */
+    WORK_COST = 3 /* one unit of work here, in table entries of the other methods */
 };
 
-static const double SHARE = 0.25; /* of the tolerance: what a better labeling must be better by */
+static const double SHARE = 0.25; /* a better labeling must be better by this share of the tolerance */
 
 typedef enum dolls_phase { BETWEEN, SEARCHING, FINISHED } dolls_phase;
 
@@ -22,7 +22,7 @@ typedef struct dolls {
     fgi_costs *costs;
     fgi_doll doll;
     dolls_phase phase;
-    int64_t cost_found; /* of doll.found */
+    int64_t cost_found; /* what doll.found costs */
     int32_t *labels;
     int64_t work, extending; /* all of it, and that of making labelings of all variables */
     int32_t done;            /* the largest doll that is done with begins here */

@@ -8,8 +8,8 @@
 #include "exact/costs.h"
 
 enum {
-    MOST_STEPS = 8192,          /* of making one table */
-    MOST_MADE_ENTRIES = 4000000 /* of all tables: 32 MB */
+    MOST_STEPS = 8192,          /* steps that making one table may take */
+    MOST_MADE_ENTRIES = 4000000 /* entries of all made tables: 32 MB */
 };
 
 /* What is left of a factor: i with one other variable that has a choice. */

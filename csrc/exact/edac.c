@@ -11,26 +11,25 @@
 #include "exact/open_nodes.h"
 #include "solver.h"
 
-/* Half and twice, nodes on the models of exact/sweeps.c (662 148 123 25): SPLIT_SIZE 662 148 152 38 and no change,
- * REPLAYED_MOST 773 148 112 25 and 676 148 123 25, REPLAYED_LEAST and MOST_DEAD_ENDS no change either way. */
+/* Decision 0016 has what half and twice of these numbers do. */
 enum {
     MAX_ENTRIES = 20000000,     /* 160 MB */
-    MAX_OPEN_BYTES = 200000000, /* of waiting nodes: beyond, depth first to the end */
+    MAX_OPEN_BYTES = 200000000, /* bytes of waiting nodes: beyond, the search goes depth first to the end */
     CLOCK_WORK = 100000,
-    WORK_COST = 4,   /* of this kind, in table entries of the other methods: measured in CPU time */
+    WORK_COST = 4,   /* one unit of work here, in table entries of the other methods: measured in CPU time */
     SPLIT_SIZE = 10, /* domains with more labels are cut in two: deciding for one label of many says little */
     MOST_DEAD_ENDS = 16384,
-    MOST_UNWANTED = 1000, /* that cost less than the cutoff, or as much, for all that costs say: rounding */
-    REPLAYED_MOST = 10, /* one node in so many may be one that was visited before; if more, a visit takes longer ... */
-    REPLAYED_LEAST = 20 /* ... if fewer, less long */
+    MOST_UNWANTED = 1000, /* labelings that rounded costs let pass and whose scores are no better */
+    REPLAYED_MOST = 10,   /* a visit grows longer if more than one node in so many was visited before */
+    REPLAYED_LEAST = 20   /* a visit grows shorter if fewer than one in so many was visited before */
 };
 
-static const double SHARE = 0.25; /* of the tolerance: what a better labeling must be better by */
+static const double SHARE = 0.25; /* a better labeling must be better by this share of the tolerance */
 
 typedef enum edac_phase { AT_ROOT, IN_TREE, FINISHED } edac_phase;
 
 typedef struct frame {
-    int64_t mark; /* of the trail, before the decision */
+    int64_t mark; /* length of the trail before the decision */
     int64_t cost; /* lower bound of the node that was split */
     int pending;  /* the other branch is still to be visited */
 } frame;
@@ -167,7 +166,7 @@ static void leave_tree(edac *e) {
     e->dead_ends = 0;
 }
 
-/* Of the tree, what lies below a node. */
+/* The share of the tree that lies below a node. */
 static double part_at(int64_t depth) {
     fgi_assert(depth >= 0);
     return ldexp(1, depth < 1000 ? (int)-depth : -1000);

@@ -24,7 +24,7 @@ typedef struct fgi_scopes {
 typedef struct fgi_bags {
     int32_t n;
     int32_t width;       /* size of the largest bag */
-    double log2_largest; /* of the largest joint table, the eliminated variable included */
+    double log2_largest; /* binary logarithm of the largest joint table's size, the eliminated variable included */
     double work;         /* sum of the sizes of all joint tables */
     int32_t *order;
     int64_t *begin;

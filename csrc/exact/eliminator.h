@@ -22,7 +22,7 @@ typedef struct message {
  *   5  Positions before `p` are done; a bucket that is open has blocks left. */
 struct fgi_eliminator {
     const fgi_model *m;
-    const int32_t *labels; /* of the variables that are held */
+    const int32_t *labels; /* labels of the variables that are held */
     double forbidden;
     int32_t n;
     int32_t *local;      /* per variable: index in the subset, after ordering its position; -1: held */
@@ -49,7 +49,7 @@ struct fgi_eliminator {
     int64_t block; /* next block of the open bucket */
     double work_done;
     fgi_sum value;
-    double error; /* of the value: rounding so far */
+    double error; /* rounding of `value` so far */
     double total; /* magnitudes of the best scores of all factors and variables */
     struct {
         double *values;

@@ -4,8 +4,8 @@
 #include "model/marginal.h"
 
 enum {
-    FEW_STATES = 15, /* of a pair: read directly, see few_marginal */
-    FEW_LABELS = 8   /* of a variable: as in model/reweight.c */
+    FEW_STATES = 15, /* pairs of variables with no more states are read directly, see few_marginal */
+    FEW_LABELS = 8   /* labels of a variable: as in model/reweight.c */
 };
 
 /* The bound is kept in two parts, so that taking maxima out and putting them in again loses nothing. */

@@ -24,7 +24,7 @@ enum { FGI_NODE_ARITY = 64 }; /* variables of a factor: with two labels each the
 typedef struct fgi_problem {
     const fgi_kernels *kernels;
     int32_t n, n_factors, n_slots; /* variables; factors; (factor, variable) pairs */
-    int32_t max_card;              /* of the root; sizes the scratch memory */
+    int32_t max_card;              /* most labels of a variable in the root model; sizes the scratch memory */
     int32_t *card;                 /* live labels when the problem was made */
     int32_t *alive;                /* live labels now */
     int64_t *begin;                /* n + 1 offsets into unary, belief and label */
@@ -41,14 +41,14 @@ typedef struct fgi_problem {
     double *owned;         /* what `table` does not borrow */
     double *factor_max;    /* max of the reparametrised factor, as long as no update has moved it */
     int32_t *link_begin;   /* n + 1 offsets into links */
-    fgi_link *links;       /* of a variable, by ascending factor */
-    double bound;          /* on every labeling of this problem, up to fgi_problem_error: constant + all maxima */
+    fgi_link *links;       /* links of a variable, by ascending factor */
+    double bound;          /* no labeling of this problem scores more, up to fgi_problem_error: constant + all maxima */
     double carry;          /* what `bound` has lost to rounding so far */
     double removed; /* largest bound of a label removed by updates, up to fgi_problem_error; the caller resets it */
     /* What the rounding of the bound is made of: see fgi_problem_error. */
-    double error;              /* of the tables, inherited from the parent */
-    double magnitude;          /* of the root's potentials */
-    double largest[2];         /* multipliers of live labels, in this sweep and in the one before */
+    double error;              /* rounding of the tables, inherited from the parent */
+    double magnitude;          /* sum of the magnitudes of the root's potentials */
+    double largest[2];         /* largest multipliers of live labels, in this sweep and in the one before */
     int32_t additions, sweeps; /* that go into one term; since the problem was made */
     fgi_arena arena;           /* all of it */
     int64_t work;              /* entries read by updates; the caller takes it away */

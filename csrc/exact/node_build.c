@@ -253,7 +253,7 @@ typedef struct birth {
     kept *keep;       /* per variable of the parent */
     int32_t *live;    /* its labels that are left */
     double *folded;   /* scores of a factor with fewer than two free variables */
-    fgi_sum constant; /* of the child */
+    fgi_sum constant; /* the child's constant */
 } birth;
 
 static void keep_labels(birth *b, int32_t var, int32_t value, sizes *z) {

@@ -19,7 +19,7 @@ struct fgi_orderer {
     int64_t *at;            /* where a vertex's list starts in pool */
     int32_t *length, *room; /* entries (dead ones included), capacity */
     int32_t *degree;        /* live neighbours */
-    double *log2_size;      /* of the table over the vertex and its live neighbours */
+    double *log2_size;      /* logarithm of the size of the table over the vertex and its live neighbours */
     int64_t *fill;
     uint8_t *dead;
     int32_t *pool;

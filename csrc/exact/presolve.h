@@ -16,7 +16,7 @@ typedef struct ps_factor {
     int32_t *vars;
     const double *values; /* last variable fastest (pairwise: the first, if transposed); NULL for implicit tables */
     double weight;
-    int32_t table; /* of the original model; -1: own values, weight 1, not transposed */
+    int32_t table; /* table of the original model; -1: own values, weight 1, not transposed */
     int16_t arity; /* 0: dead */
     uint8_t kind, transposed;
     uint8_t forbidden; /* the table may have -INFINITY entries */
@@ -24,8 +24,8 @@ typedef struct ps_factor {
     int32_t depth;     /* additions, one on top of the other, that made its values */
 } ps_factor;
 
-enum { PS_REVISE = 1, PS_SPLIT = 2, PS_MERGE = 4, PS_SUBSTITUTE = 8, PS_ALL = 15 }; /* of factors */
-enum { PS_ELIMINATE = 1, PS_DOMINATE = 2, PS_FIX = 4 };                             /* of variables */
+enum { PS_REVISE = 1, PS_SPLIT = 2, PS_MERGE = 4, PS_SUBSTITUTE = 8, PS_ALL = 15 }; /* what a factor waits for */
+enum { PS_ELIMINATE = 1, PS_DOMINATE = 2, PS_FIX = 4 };                             /* what a variable waits for */
 
 typedef struct ps_var {
     double *unary;      /* card values; -INFINITY: removed */
@@ -48,7 +48,7 @@ typedef struct ps_record {
 
 typedef struct ps_frozen {
     ps_factor f;
-    int32_t *cards;         /* of its variables then, */
+    int32_t *cards;         /* label counts of its variables at that time, ... */
     const int32_t **labels; /* and their label maps */
 } ps_frozen;
 
@@ -70,7 +70,7 @@ typedef struct ps_work {
     fgi_rc failure;
     int infeasible;
     fgi_sum constant;
-    double magnitude; /* of the scores of any labeling worth having, added up: see ps_rounding */
+    double magnitude; /* sum of the magnitudes of the scores of any labeling worth having: see ps_rounding */
     double error;     /* what comparisons and inexact splits may have lost */
     int32_t depth;    /* the largest */
     int32_t n_vars;
@@ -88,7 +88,7 @@ typedef struct ps_work {
     fgi_bucket bucket;
     double *scratch; /* n doubles, see ps_scratch */
     int64_t scratch_capacity;
-    int32_t *hash; /* of scopes, for merging */
+    int32_t *hash; /* finds factors by their scopes, for merging */
     int64_t hash_size;
     int32_t *fix_queue; /* variables with one label left, each once */
     int32_t n_fix;

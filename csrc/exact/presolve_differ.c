@@ -10,16 +10,16 @@
 enum {
     MOST_VARIABLES = 4096, /* a bit for each pair of them */
     LEAST_CLIQUE = 3,      /* variables: what two say, propagation sees */
-    MOST_PASSES = 4 /* of one presolve, since each may cost a matching a label; 2 and 8 do the same on 68 models */
+    MOST_PASSES = 4        /* passes of one presolve, since each may cost a matching a label */
 };
 
 typedef struct differ {
     ps_work *w;
-    int64_t words;         /* of a row of bits */
+    int64_t words;         /* words in a row of bits */
     uint64_t *differs;     /* per pair of variables, */
     uint64_t *covered;     /* and those that a clique has had */
     int32_t *clique, size; /* variables */
-    int32_t n_labels;      /* of the original model */
+    int32_t n_labels;      /* most labels of a variable of the original model */
     int32_t *owner;        /* per label: place in the clique of the variable that has it, -1: none */
     int32_t *taken;        /* per place: its label */
     int32_t *saved;        /* both, while a label is tried */

@@ -59,8 +59,8 @@ int64_t ps_fix(ps_work *w) {
 
 /* ---- merging ------------------------------------------------------------------------------------------------ */
 
-/* Of a factor that takes others in: a table of 128 KB, no larger than a cache, which has room for 14 variables of two
- * labels; arity 16 allows for them all. Half and twice as many states: the same on 68 models. */
+/* A factor that takes others in becomes a table of 128 KB at most, which fits into a cache and has room for 14
+ * variables of two labels; arity 16 allows for them all. */
 enum { MERGE_ARITY = 16, MERGE_STATES = 1 << 14 };
 
 static void sorted_scope(const int32_t *vars, int32_t n, int32_t *out) {
@@ -319,8 +319,7 @@ int64_t ps_split(ps_work *w) {
 
 /* ---- eliminating variables ---------------------------------------------------------------------------------- */
 
-/* Of a variable: with more, even of two labels each, the new table would be large. Of 68 models 24 do the same, and 6
- * leave more of three: 137 variables of a circuit (c432) that is solved so. */
+/* A variable with more neighbours, even of two labels each, would leave a large table (decision 0016). */
 enum { MOST_NEIGHBOURS = 12 };
 
 /* Writes a factor densely in the layout of exact/bucket.h: positions descending, position 0 (the variable that goes)

@@ -259,7 +259,7 @@ static int dominates(
         high_size += fabs(high);
     }
     if (simple >= 0) return ps_accept(w, sum_error(w, var, b, a, r, degree, size));
-    double sum = own; /* of the least advantages; `most` only says when to give up */
+    double sum = own; /* sums the least advantages; `most` only says when to give up */
     size = fabs(own);
     const double slack = 0x1p-50 * high_size;
     for (int32_t k = 0; k < degree && most >= -slack; k++) {

@@ -16,19 +16,16 @@
  * most most. */
 enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 };
 enum {
-    LOG2_TABLE = 24,        /* of the largest table of an elimination: 128 MB */
-    KEEP_ENTRIES = 1 << 24, /* of all tables of a level: up to here they are kept for the way back, else made again */
+    LOG2_TABLE = 24,        /* logarithm of the entries in the largest table of an elimination: 128 MB */
+    KEEP_ENTRIES = 1 << 24, /* entries of a level whose tables are kept for the way back, or else made again */
     STALL = 5,              /* iterations without a better bound after which alpha shrinks */
     LEVEL_ITERATIONS = 60,  /* with the same slabs, at most */
     ASCENT = 100000,        /* operations of coordinate ascent between two looks at the clock */
     COPY_WORK = 256,        /* what a copy costs besides tables, in entries */
     ORDER_STEPS = 4         /* that a variable of a factor takes before the search for an order begins */
 };
-/* Effort of the search for an elimination order, in steps. alpha begins at 1, shrinks by SHRINK; below LEVEL_ALPHA the
- * slabs are made thicker, below LAST_ALPHA the thickest ones have converged. Bounds of seven grids after 3e8 entries:
- * STALL of 2 and 3 better on 3 and 3 (grid40x40.f5.wrap 6683 and 6699, 6731 with 5), worse on 1 and 0; SHRINK of .5 and
- * .6 better on 3 and 2, worse on 1 and 2. Of four: STALL of 10, SHRINK of .85, LEVEL_ITERATIONS of 180 and LEVEL_ALPHA
- * of .01 the same, 20 worse on one, .2 better on one. What they do to bounds in the long run is not known. */
+/* The search for an elimination order takes ORDER_EFFORT steps. alpha begins at 1 and shrinks by SHRINK; below
+ * LEVEL_ALPHA the slabs are made thicker, below LAST_ALPHA the thickest ones have converged (decision 0016). */
 static const double ORDER_EFFORT = 3e6, SHRINK = 0.7, LEVEL_ALPHA = 0.05, LAST_ALPHA = 1e-3;
 
 typedef enum stage { NEW_LEVEL, ELIMINATING, ASCENDING } stage;
@@ -41,12 +38,12 @@ typedef struct slabs {
     stage stage;
     int32_t thickness;
     int last;      /* thicker slabs are too expensive */
-    double *unary; /* of the copies, multipliers included */
+    double *unary; /* unaries of the copies, multipliers included */
     int64_t unary_capacity, label_capacity;
     int32_t *copy_labels, *labels;
     double alpha, level_best;
     int64_t stalled, level_iterations;
-    int64_t operations; /* of the ascents, as counted so far */
+    int64_t operations; /* operations of the ascents, as counted so far */
 } slabs;
 
 static void slabs_destroy(fgi_solver *solver) {

@@ -92,7 +92,7 @@ fgi_rc fgi_relaxed_create(
         return fgi_no_memory(err);
     }
     number_copies(s, layer, thickness, r);
-    int32_t *copies = fgi_alloc(s->max_arity, sizeof *copies); /* of the variables of a factor */
+    int32_t *copies = fgi_alloc(s->max_arity, sizeof *copies); /* the variables of a copied factor */
     fgi_draft d;
     fgi_draft_begin(&d, m);
     for (int64_t i = 0; i < s->n_vars; i++) {

@@ -8,7 +8,7 @@
 #include "base/proof.h"
 #include "exact/node.h"
 
-/* Of one problem: what has been said about it. */
+/* What has been said about one problem. */
 typedef struct fgi_speech {
     double *message; /* as said */
     uint8_t *told;   /* per label: said to be gone */
@@ -16,10 +16,10 @@ typedef struct fgi_speech {
 
 typedef struct fgi_speaker {
     fgi_proof *proof;           /* NULL: nobody listens */
-    const int64_t *label_begin; /* of the root model's variables */
-    double *rows;               /* scratch: of one factor */
+    const int64_t *label_begin; /* labels of the root model's variables */
+    double *rows;               /* scratch: what one factor has at best, by label of its variables */
     double *fall;               /* scratch: per label */
-    double score;               /* of the labeling that the last threshold stands on */
+    double score;               /* score of the labeling that the last threshold stands on */
 } fgi_speaker;
 
 fgi_rc fgi_speaker_begin(fgi_speaker *s, fgi_proof *proof, const fgi_model *m);

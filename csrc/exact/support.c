@@ -4,7 +4,7 @@
 #include "exact/costs.h"
 #include "exact/support.h"
 
-enum { VISIT = 6 }; /* of a factor, in table entries */
+enum { VISIT = 6 }; /* work of looking at a factor, in table entries */
 
 /* What a shift may be: sums of them stay far from overflow, and below what is forbidden. Steps beyond are not taken,
  * which costs some of the bound and none of its truth. */
