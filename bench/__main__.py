@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print((__doc__ or "").strip())
         return 0
+    # `python -m` puts this folder first, where fginfer has no C core: the installed package comes before its sources.
+    sys.path.append(sys.path.pop(0))
     name = arguments[0]
     if name not in known:
         close = difflib.get_close_matches(name, known, 1)

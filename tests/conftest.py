@@ -5,7 +5,10 @@ Property tests try new examples on every run at a desk, and the same ones in CI:
 import logging
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,3 +35,21 @@ def quiet_logging() -> Iterator[None]:
     yield
     for logger, level in zip(loggers, before, strict=True):
         logger.setLevel(level)
+
+
+@pytest.fixture
+def bench() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `python -m bench` as its readers do: in the clone, whose folder `python -m` looks into first."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "bench", *arguments],
+            cwd=Path(__file__).resolve().parents[1],
+            env={name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,13 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bench", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
-def test_every_file_with_a_main_is_listed_with_a_line() -> None:
+def test_every_file_with_a_main_is_listed_with_a_line(bench) -> None:
     """Parts of a bench have no `main`; a bench without its usage line would be found by nobody."""
     listed = dict(line.split(maxsplit=1) for line in bench("--list").stdout.splitlines() if line.startswith("  "))
     runnable = {
@@ -30,13 +22,13 @@ def test_every_file_with_a_main_is_listed_with_a_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["overhead", "unseen", "building"])
-def test_a_bench_says_how_it_is_used(name: str) -> None:
+def test_a_bench_says_how_it_is_used(bench, name: str) -> None:
     done = bench(name, "--help")
     assert done.returncode == 0, done.stderr
     assert "usage" in done.stdout
 
 
-def test_a_name_that_is_not_known_is_refused_with_the_nearest() -> None:
+def test_a_name_that_is_not_known_is_refused_with_the_nearest(bench) -> None:
     done = bench("overhaed")
     assert done.returncode == 2
     assert "did you mean overhead?" in done.stderr

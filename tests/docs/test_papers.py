@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -82,10 +80,9 @@ def test_what_is_named_is_there() -> None:
             assert not function or function in functions(ROOT / path), name
 
 
-def test_commands_are_known() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "bench", "papers"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+def test_commands_are_known(bench) -> None:
+    run = bench("papers")
+    assert run.returncode == 0, run.stderr
     listed = dict(zip(*[iter(run.stdout.splitlines())] * 2, strict=True))
     known = {line.split()[0] for line in listed}
     benches = {path.stem for path in (ROOT / "bench").rglob("*.py")}
@@ -96,9 +93,7 @@ def test_commands_are_known() -> None:
     assert known - used == set(), "a command that no row names"
 
 
-def test_a_command_without_its_folder_says_so() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "bench", "papers", "table3.2"], cwd=ROOT, capture_output=True, text=True
-    )
+def test_a_command_without_its_folder_says_so(bench) -> None:
+    run = bench("papers", "table3.2")
     assert run.returncode == 2
     assert "table3.2 needs a folder: INSTANCES" in run.stderr
