@@ -128,7 +128,7 @@ class Above:
 
     def run(self, rounds: int, end: float = inf) -> None:
         """So many evaluations of all parts at most, or until the clock says `end`."""
-        from scipy.optimize import minimize
+        from scipy.optimize import minimize  # type: ignore[import-untyped, unused-ignore]
 
         self._end = end
         free = int(self._open.sum())

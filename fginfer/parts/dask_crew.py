@@ -125,13 +125,13 @@ class DaskCrew:
         self._asked = clock.now()
 
     def _wait_for(self, number: int, making: Any) -> None:
-        while not making.done():
-            if self._place[number] not in self._client.nthreads():
-                break
+        while self._place[number] in self._client.nthreads():
+            if making.done():
+                with suppress(TimeoutError):
+                    making.result(timeout=_LOOK)
+                    del self._making[number]
+                    return
             sleep(0.002)
-        else:
-            making.result()
-            del self._making[number]
 
     def wait(self, seconds: float) -> dict[int, Any] | None:
         deadline = clock.now() + seconds
@@ -150,10 +150,13 @@ class DaskCrew:
         return self._answers
 
     def _take(self, number: int, future: Any) -> None:
+        """The answer of a task that is done; its worker can die before the answer is here, so nobody waits for long."""
         try:
-            self._answers[number] = future.result()
+            self._answers[number] = future.result(timeout=_LOOK)
         except (FginferError, MemoryError):
             raise
+        except TimeoutError:
+            return
         except Forgotten:
             self._lose([number])
         except Exception:

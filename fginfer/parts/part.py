@@ -210,6 +210,12 @@ class Part:
         self._native.set_state(state)  # what it holds beside, it makes again as the other one will
         return state
 
+    def restart(self) -> None:
+        """Forgets its work: it is as it was made."""
+        self._solver, self._asleep, self._labels = None, None, None
+        self._multipliers = np.zeros(len(self._own_unary))
+        self._target, self._error = -1, 0.0
+
     def restore(self, multipliers: Reals, state: Reals) -> None:
         """Goes on from a state, under the multipliers it was packed with."""
         self._target = -1

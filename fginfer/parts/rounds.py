@@ -68,6 +68,7 @@ class Rounds:
         self.unit = 0.0
         self.work_seconds = 0.0
         self.border_bytes = 0
+        self._has_begun = False
         self._join_at, self.window, self._kick_is_due = RULES.join_first, Window(), False
         self.seams: Seams
 
@@ -81,10 +82,11 @@ class Rounds:
         kept = None if self._keeper is None else self._keeper.kept
         if kept is not None:
             yield from self._go_back(kept)
-        elif self.number:
+        elif self._has_begun:  # parts that were not lost know what they did; all begin anew together
+            yield self._all("restart")
             self.seams = Seams(self.facts)
             self.number, self._join_at, self.window, self._kick_is_due = 0, RULES.join_first, Window(), False
-        status = None
+        status, self._has_begun = None, True
         while status is None:
             reports = yield Ask("round", {p: (self.seams.multipliers(p), self.target.sweeps) for p in self._parts})
             beliefs = self._take([reports[p] for p in self._parts])

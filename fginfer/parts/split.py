@@ -102,7 +102,7 @@ def by_growth(arrays: ModelArrays, parts: int) -> Owner:
 
 def _links(arrays: ModelArrays) -> Any:
     """Which variables share a factor, as a sparse matrix; of a wide factor each variable with the next one."""
-    from scipy.sparse import coo_matrix
+    from scipy.sparse import coo_matrix  # type: ignore[import-untyped, unused-ignore]
 
     begin = arrays.factor_begin()
     of = owners(begin)
@@ -130,7 +130,7 @@ def _halve(links: Any, members: NDArray[np.int64], first: int, parts: int, owner
 
 def _outwards(links: Any) -> NDArray[np.int64]:
     """All variables, breadth first from one that is far from others, component after component."""
-    from scipy.sparse.csgraph import breadth_first_order, connected_components
+    from scipy.sparse.csgraph import breadth_first_order, connected_components  # type: ignore[import-untyped, unused-ignore]
 
     n_parts, of = connected_components(links, directed=False)
     if n_parts == 1:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from time import sleep
 
 import distributed
 import numpy as np
@@ -87,6 +88,32 @@ def test_a_killed_worker_costs_a_few_rounds_and_changes_nothing() -> None:
             result = solver.result()
     assert result.statistics["faults"] >= 1
     assert result.bound <= before.bound
+    assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signal kills there")
+def test_a_worker_that_dies_between_its_work_and_its_answer(monkeypatch) -> None:
+    graph = grid()
+    here = solve(graph, parts=3, gap=0.0, max_iterations=6)
+    with distributed.LocalCluster(n_workers=2, **QUIET) as cluster, CLIENT(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        victims = client.run(os.getpid)
+        take, taken = dask_crew.DaskCrew._take, []
+
+        def die_first(crew: dask_crew.DaskCrew, number: int, future: distributed.Future) -> None:
+            taken.append(number)
+            if len(taken) == 7:
+                address = crew._place[number]
+                os.kill(victims[address], signal.SIGKILL)
+                while address in client.nthreads():
+                    sleep(0.01)
+            take(crew, number, future)
+
+        monkeypatch.setattr(dask_crew.DaskCrew, "_take", die_first)
+        with PartsSolver(graph, PartsPlan(3, client=client, keep_every=2), gap=0.0, max_iterations=6) as solver:
+            solver.run()
+            result = solver.result()
+    assert result.statistics["faults"] >= 1
     assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())
 
 
