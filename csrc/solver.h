@@ -46,7 +46,7 @@ struct fgi_solver {
     int exponent;     /* scores of `given` are those of `model` times 2^exponent */
     fgi_settings settings; /* rho and cutoff in the unit of `model` */
     fgi_info info;         /* score, bound, unit and rho in the unit of `model`; the cutoff hides nothing here */
-    double score;          /* of the incumbent in `given` */
+    double score;          /* score of the incumbent in `given` */
     double above;          /* no smaller than its exact score, in the unit of `model` */
     int32_t *best;         /* valid when info.score > -INFINITY */
     double start_time;

@@ -10,16 +10,16 @@
 
 enum {
     BLOCK = 64,        /* items (chosen) */
-    KEEPER_PASSES = 8, /* a keeper gets the work of so many (chosen) */
-    FACTOR_WORK = 32   /* of a pass: the fixed cost of a factor (chosen) */
+    KEEPER_PASSES = 8, /* passes whose work a keeper may spend (chosen) */
+    FACTOR_WORK = 32   /* fixed cost of a factor in a pass, in table entries (chosen) */
 };
 
 typedef struct job {
     const fgi_model *m;
     const fgi_batch *b;
     double gap;
-    int64_t work;          /* of a keeper */
-    int64_t table_entries; /* of the tables of one item */
+    int64_t work;          /* work that a keeper may spend */
+    int64_t table_entries; /* entries in the tables of one item */
     fgi_rc *rc;            /* per block */
     fgi_error *err;        /* per block */
 } job;

@@ -21,8 +21,8 @@
 /* A factor of a variable. */
 typedef struct fgi_keeper_link {
     fgi_view view;
-    double *mu;  /* of the factor, one variable after the other */
-    double *own; /* of this variable */
+    double *mu;  /* messages of the factor, one variable after the other */
+    double *own; /* messages to this variable */
     int32_t factor, position;
     uint8_t onwards, before; /* has it a variable still to come in this sweep, or one that has been visited? */
 } fgi_keeper_link;

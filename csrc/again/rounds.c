@@ -9,7 +9,7 @@ enum {
     ROUNDS_A_STEP = 3 /* rounds before the neighbourhoods get wider */
 };
 
-static const double ROUNDING = 1e-13; /* of all scores of a set: a smaller gain may be none (chosen) */
+static const double ROUNDING = 1e-13; /* a gain below this share of all scores of a set may be rounding (chosen) */
 
 /* ---- sums ---------------------------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ static void settle_one(fgi_keeper *s, fgi_array *joined) {
         fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
         for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
             const fgi_view v = fgi_keeper_view(s, f);
-            int first = 1; /* of the moved variables of the factor: who counts it */
+            int first = 1; /* the first moved variable of a factor counts it */
             for (int32_t q = 0; q < v.arity; q++) {
                 const int32_t j = v.vars[q];
                 if (s->trial[j] == s->labels[j]) continue;

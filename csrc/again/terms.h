@@ -11,15 +11,15 @@
 enum { FGI_TERM_BLOCK = 64 };
 
 typedef struct fgi_term {
-    double top;   /* of the bound, rounded up */
+    double top;   /* the term's part of the bound, rounded up */
     double value; /* at the labels */
     double unit;  /* see fgi_model_unit; INFINITY: none */
 } fgi_term;
 
 typedef struct fgi_term_sums {
     fgi_sum top, value;
-    double magnitude; /* of the tops */
-    double lost;      /* of the corrections of `value`, see model/score.c */
+    double magnitude; /* sum of the magnitudes of the tops */
+    double lost;      /* what the corrections of `value` may have lost, see model/score.c */
     double unit;
 } fgi_term_sums;
 

@@ -143,7 +143,7 @@ double fgi_model_pass_work(const fgi_model *m); /* entries that a sweep reads: o
 void fgi_model_unary_labels(const fgi_model *m, int32_t *labels); /* the best labels by the unaries alone */
 /* The bound that needs no messages: the sum of the maxima of all potentials, rounding included. */
 double fgi_model_trivial_bound(const fgi_model *m);
-/* Of the factors (of a sample, where there are very many) the part that is pairwise and binary and rewards both labels
+/* The share of factors (in a sample, where there are very many) that are pairwise and binary and reward both labels
  * being 1 beyond what they do one by one. */
 double fgi_model_attraction(const fgi_model *m);
 int32_t fgi_model_max_arity(const fgi_model *m); /* variables of the largest factor; 0: there is none */
@@ -330,7 +330,7 @@ typedef struct fgi_info {
     int32_t status; /* fgi_status */
     int32_t paused; /* the last run has ended where fgi_solver_pause_at says */
     int64_t iterations;
-    double score;         /* of the best labeling, recomputed from the tables; -INFINITY: none yet */
+    double score;         /* exact score of the best labeling, recomputed from the tables; -INFINITY: none yet */
     double bound;         /* no labeling has a higher score, rounding included; INFINITY: none yet */
     double unit;          /* fgi_model_unit of the model */
     double seconds;       /* spent inside create and run */

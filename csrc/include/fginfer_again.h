@@ -19,11 +19,11 @@ typedef enum fgi_keeper_status {
 
 typedef struct fgi_keeper_info {
     int32_t status; /* fgi_keeper_status */
-    double score;   /* of the labels, rounded once as fgi_model_score does */
+    double score;   /* score of the labels, rounded once as fgi_model_score does */
     double bound;   /* no labeling has a higher score, rounding included */
     double unit;    /* fgi_model_unit of the model as it is now */
     int64_t work;   /* entries read so far */
-    int64_t visits; /* of variables, in all rounds */
+    int64_t visits; /* visits of variables, in all rounds */
     int64_t rounds;
 } fgi_keeper_info;
 
@@ -51,7 +51,7 @@ typedef struct fgi_keeper_factor {
     const int32_t *vars;
     double weight; /* > 0 */
     double p0, p1;
-    const double *values; /* of a dense table, copied; else NULL */
+    const double *values; /* entries of a dense table, copied; else NULL */
 } fgi_keeper_factor;
 
 /* A new factor; *number is what it is called by. Those of the model have their numbers in it. */
@@ -76,7 +76,7 @@ typedef struct fgi_batch {
     const double *unary; /* all unary scores of an item; or NULL */
     int64_t n_tables;    /* dense tables that the items have of their own */
     const int32_t *tables;
-    const double *values; /* of an item: those of the tables, in their order */
+    const double *values; /* values of an item's tables, in their order */
     int32_t *labels;      /* results: of all variables of an item, */
     double *scores;       /* -INFINITY: there is no labeling, */
     double *bounds;

@@ -12,7 +12,7 @@
 /* ---- what a model looks like -------------------------------------------------------------------------------- */
 
 int64_t fgi_model_variables(const fgi_model *m);
-int64_t fgi_model_factors(const fgi_model *m);            /* of two or more variables: others are folded */
+int64_t fgi_model_factors(const fgi_model *m);            /* factors of two or more variables: others are folded */
 int64_t fgi_model_entries(const fgi_model *m);            /* values of its dense tables, each shared table once */
 void fgi_model_cards(const fgi_model *m, int32_t *cards); /* label counts */
 
@@ -164,7 +164,7 @@ fgi_presolve_options fgi_presolve_options_default(void); /* everything, without 
 typedef struct fgi_presolve_info {
     int32_t infeasible;                 /* proven */
     int32_t complete;                   /* nothing that pays was left when it ended; 0: the limits came first */
-    int64_t variables, factors, labels; /* of the reduced model */
+    int64_t variables, factors, labels; /* size of the reduced model */
     int64_t labels_propagated, labels_dominated, labels_persistent;
     int64_t variables_fixed, leaves, chains, substituted;
     int64_t factors_merged, factors_split; /* split: variables taken out of factors */

@@ -51,7 +51,7 @@ typedef struct fgi_ppd_settings {
     int32_t loss;           /* fgi_ppd_loss */
     double C;               /* weight of the loss ... */
     double positive_weight; /* ... times this for rows that have the label */
-    double lambda;          /* of the l1 term; the bias is outside it */
+    double lambda;          /* weight of the l1 term; the bias is outside it */
     int32_t learn_bias;     /* 0: b = bias for every label; 1: b is learned, 1/2 (b - bias)^2 inside the l2 term */
     double bias;
     double tol;          /* relative duality gap of a label at which it is done */
@@ -88,7 +88,7 @@ void fgi_ppd_free(fgi_ppd *p);
 fgi_rc fgi_ppd_train(
     fgi_ppd *p, const int32_t *labels, int64_t n, const int32_t *stop, fgi_ppd_columns **out, fgi_error *err);
 void fgi_ppd_columns_free(fgi_ppd_columns *c);
-int64_t fgi_ppd_columns_weights(const fgi_ppd_columns *c); /* of all n labels together */
+int64_t fgi_ppd_columns_weights(const fgi_ppd_columns *c); /* weights of all n labels together */
 /* begin: n + 1; feature and value: as many as weights, features ascending; bias, info, done: n. */
 void fgi_ppd_columns_get(const fgi_ppd_columns *c, int64_t *begin, int32_t *feature, float *value, float *bias,
     fgi_ppd_info *info, uint8_t *done);
@@ -107,7 +107,7 @@ typedef struct fgi_pd_settings {
 } fgi_pd_settings;
 
 typedef struct fgi_pd_info {
-    double squared_norm, l1_norm; /* of the weights */
+    double squared_norm, l1_norm; /* norms of the weights */
     double dual;                  /* lower bound on the optimum */
     double gap_estimate;          /* sum over rows of the gap seen when last visited */
     int64_t weights;              /* nnz(W) */

@@ -145,8 +145,8 @@ typedef enum fgi_learn_method {
 typedef enum fgi_learn_mean {
     FGI_MEAN_NONE = 0,
     FGI_MEAN_USUAL = 1,   /* bcfw, ssg: weighted by the number of the step; perceptron, mira: uniform */
-    FGI_MEAN_UNIFORM = 2, /* of all iterates */
-    FGI_MEAN_SUFFIX = 3   /* of those since the last step that was a power of two */
+    FGI_MEAN_UNIFORM = 2, /* the uniform mean of all iterates */
+    FGI_MEAN_SUFFIX = 3   /* the mean of the iterates since the last step that was a power of two */
 } fgi_learn_mean;
 
 typedef struct fgi_learn_settings {

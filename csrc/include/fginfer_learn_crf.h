@@ -35,7 +35,7 @@ typedef struct fgi_crf_info {
     int64_t derivatives; /* partial derivatives computed */
     int64_t memory;      /* bytes held */
     int32_t kept;        /* 1: a gradient uses what its value left */
-    /* of the last pass, with settings.prune: */
+    /* What follows is about the last pass, with settings.prune. */
     int64_t summed; /* cells that were not left out */
     double lost;    /* the largest certified bound on the mass that an example lost */
     double slack;   /* the loss without pruning is at most this much larger */

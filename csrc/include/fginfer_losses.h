@@ -48,8 +48,8 @@ typedef struct fgi_loss_settings {
     int32_t candidates; /* > 0: searches by codes in their place, see fgi_search_query */
     int32_t rest;
     /* Algorithm 11 */
-    int32_t blocks;   /* of the coordinates, as equal as possible */
-    int32_t rounds;   /* of messages */
+    int32_t blocks;   /* blocks that the coordinates are cut into, as equal as possible */
+    int32_t rounds;   /* rounds of messages */
     int32_t keep;     /* besides those with large gradients, so many labels with the largest sums of the scores found */
     double threshold; /* gradients of a block above this are large */
     int32_t joined; /* 1: the loss at the exact scores of the labels with messages; 0: the mean of the blocks' losses */
@@ -72,7 +72,7 @@ typedef struct fgi_loss_batch {
     const float *x;    /* n x d */
     const int64_t *positive_begin;
     const int32_t *positives; /* ascending for each sample, one at least; and a label that is none, but for entropy */
-    const double *weights;    /* of the positives; NULL: 1 */
+    const double *weights;    /* weights of the positives; NULL: 1 */
     const float *total;       /* FGI_REST_MOMENTS: the sum of the rows (d), and of row row' (d x d) */
     const float *square;
     const float *scores; /* exact: n x labels; else NULL */

@@ -93,7 +93,7 @@ fgi_rc fgi_oracle_ask_marginals(
 
 typedef struct fgi_oracle_work {
     int64_t calls;    /* questions answered */
-    int64_t scans;    /* of these, by looking at every state */
+    int64_t scans;    /* calls that looked at every state */
     int64_t touched;  /* entries read: walks, bounds, sorts, scans */
     int64_t products; /* multiplications of inner products */
     int64_t unproven; /* answers of a search index that proves nothing */

@@ -28,8 +28,8 @@ typedef struct fgi_search fgi_search;
 
 typedef struct fgi_search_settings {
     int32_t clusters; /* 0: six for every square root of the number of rows, with 40 rows each at least */
-    int32_t rounds;   /* of spherical k-means on a sample */
-    int32_t parts;    /* of the columns, as equal as possible, 1 to 8: for fgi_search_parts */
+    int32_t rounds;   /* rounds of spherical k-means on a sample */
+    int32_t parts;    /* parts that the columns are cut into, as equal as possible, 1 to 8: for fgi_search_parts */
     int32_t threads;
     uint64_t seed;
 } fgi_search_settings;

@@ -24,12 +24,12 @@ int64_t fgi_sparse_multipliers(const fgi_sparse *s);
 
 typedef struct fgi_sparse_info {
     double rho;         /* penalty of the ADMM; <= 0 at the beginning: chosen */
-    int64_t iterations; /* of this call */
+    int64_t iterations; /* iterations of this call */
     int32_t converged;  /* both residuals are below the tolerance */
     int32_t polished;   /* the linear system on the supports was solved, so that the answer is exact up to rounding */
     double primal;      /* largest |M p - mu| */
     double dual;        /* rho times the largest change of mu */
-    double value;       /* of the objective */
+    double value;       /* the objective's value */
 } fgi_sparse_info;
 
 /* At most `most` iterations from the states and multipliers given (states all zero: from scratch), until both residuals

@@ -25,7 +25,7 @@ struct fgi_relaxed_json {
     fgi_rc (*take_many)(fgi_relaxed_json *r, const char **from, const char *end, fgi_error *err);
     fgi_lexing now;
     int begun, line_begins;
-    fgi_array text; /* of a word that a piece cut, or the beginning of one in quotes */
+    fgi_array text; /* a word that a piece cut, or the beginning of one in quotes */
 };
 
 /* Whether a word without quotes ends before this byte. */

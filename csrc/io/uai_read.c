@@ -26,7 +26,7 @@ struct fgi_uai {
         c; /* its scopes are those given; ENTRIES moves those of arity >= 2 to the front. stamp: the last factor
                         in which a variable was seen, to find repeated ones */
     int64_t arity_left;
-    int64_t entries, entries_left; /* of the table being read, which is at the end of c.tables.values */
+    int64_t entries, entries_left; /* entries of the table being read, which is at the end of c.tables.values */
     fgi_cached cache[1 << FGI_CACHE_BITS];
     int threads;
     fgi_numbers *numbers; /* with several threads, once there is much text */
@@ -220,7 +220,7 @@ static fgi_rc take_entries(fgi_uai *r, const char **from, const char *end, fgi_e
 finish:
     r->c.tables.values.n += out - first;
     r->entries_left -= out - first;
-    const char *token = p; /* of the last entry, for an error */
+    const char *token = p; /* the last entry's text, for an error */
     while (r->entries_left == 0 && token > *from && !fgi_is_space(token[-1])) token--;
     *from = p;
     return r->entries_left == 0 ? end_of_table(r, err) : FGI_OK;

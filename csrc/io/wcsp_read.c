@@ -38,16 +38,16 @@ enum { SHORT_NUMBER = 18, LONGEST_NUMBER = 19 };        /* digits; characters of
 /* A function that others may share. */
 typedef struct shared {
     int64_t arity, dims; /* where its label counts begin in `shared_dims` */
-    int64_t values;      /* of one variable or none: where its scores begin in `shared_values` */
+    int64_t values;      /* where the scores of one variable or none begin in `shared_values` */
     int64_t most;        /* its largest finite cost */
-    int32_t table;       /* of more */
+    int32_t table;       /* table of more than one variable */
     int transposed;
 } shared;
 
 struct fgi_wcsp {
     fgi_words words;
     phase now;
-    int64_t most_variables; /* of a function */
+    int64_t most_variables; /* variables of the largest function */
     double allowed, taken;  /* bytes of tables, which a few words of the file can ask for */
     int refused;            /* more than that was asked for */
     int64_t n_vars, largest, n_functions, top;

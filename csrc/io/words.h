@@ -16,7 +16,7 @@ typedef struct fgi_words_ops {
     /* Takes from the text at *from what it can take faster than word by word, perhaps nothing, and moves *from behind
      * that: never past a word that may go on behind `end`. */
     fgi_rc (*take_many)(fgi_words *w, const char **from, const char *end, fgi_error *err);
-    int64_t (*index)(const fgi_words *w); /* of the factor being read, for errors; -1: none */
+    int64_t (*index)(const fgi_words *w); /* number of the factor being read, for errors; -1: none */
 } fgi_words_ops;
 
 struct fgi_words {
@@ -25,7 +25,7 @@ struct fgi_words {
     int64_t line;
     int line_ended;           /* the text so far ends with a line */
     char tail[FGI_MAX_TOKEN]; /* the word cut off by the end of a piece, or its beginning */
-    int64_t tail_length;      /* of the word */
+    int64_t tail_length;      /* length of that word */
 };
 
 static inline long long fgi_ll(int64_t x) { return x; } /* for %lld */

@@ -46,15 +46,15 @@ typedef struct fgi_learn_scratch {
 typedef struct fgi_proximal {
     double share; /* C of the blocks / C of the problem */
     double *center;
-    double distance; /* of w from the last point, after the last pass */
-    int32_t passes;  /* since then */
+    double distance; /* distance of w from the last point, after the last pass */
+    int32_t passes;  /* passes since the last point */
 } fgi_proximal;
 
 struct fgi_learner {
     fgi_learn_data data;
     fgi_arena arena;              /* what has its size from the beginning */
     int64_t dimension, unary;     /* weights in all; weights before the pairwise tables */
-    int64_t max_tokens, max_rows; /* of one example */
+    int64_t max_tokens, max_rows; /* the largest number in one example */
     int decodes;
     double *w, *sum;   /* sparse: without the unary part, which is in rows */
     fgi_rows *rows;    /* NULL: w and sum are whole */
@@ -127,7 +127,7 @@ static inline double fgi_learn_missed(const fgi_learn_data *d, int32_t i, int32_
 static inline double fgi_learn_spurious(const fgi_learn_data *d, int32_t i, int32_t l) {
     return (d->token_weight ? d->token_weight[i] : 1.0) * (d->cost ? d->cost[2 * (int64_t)l + 1] : 1.0);
 }
-/* Of the empty set. */
+/* What the empty set misses. */
 static inline double fgi_learn_missed_all(const fgi_learn_data *d, int32_t i) {
     double sum = 0;
     for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) sum += fgi_learn_missed(d, i, d->truth[a]);

@@ -15,12 +15,9 @@
 /* Passes at one center, hardly ever reached: with 5, gdmm takes as many passes to a gap of 1e-3 on the four shapes of
  * bench/learning_any_c.py at C = 1, 10 and 100. */
 enum { MOST_PASSES = 10 };
-/* Of the distance from the center in a pass. .1, .2, .4 take 233, 235, 234 passes on the 24 problems named in
- * learn/balance.c, and 147, 143, 138 on the label sets. */
+/* The center stays while a pass takes w further away from it by more than this share (decision 0016). */
 static const double GROWTH = 0.2;
-/* C' |x|^2, at which a handful of passes solves a subproblem (settings.block_C replaces it). 3, 6, 12 take 175, 235,
- * 399 passes on the 24 problems, but 145, 143, 151 on the label sets, three of which miss 1e-3 in 600 passes with 3:
- * one rule for both would have to know more than |x|^2. */
+/* A handful of passes solves a subproblem at this C' |x|^2 (settings.block_C replaces it; decision 0016). */
 static const double EASY = 6.0;
 
 /* Mean |phi|^2 of a token, or of an edge if that is larger. */

@@ -12,7 +12,7 @@ enum { FGI_ROW_SIZES = 33 };
 typedef struct fgi_rows {
     int64_t n; /* features */
     int32_t labels;
-    int64_t *begin, *end; /* of each row in the arrays that follow */
+    int64_t *begin, *end; /* where each row begins and ends in the arrays that follow */
     int8_t *size;         /* room of a row: 2^size entries, or (FGI_ROW_SIZES - 1) all labels */
     int32_t *label;
     double *w, *sum;

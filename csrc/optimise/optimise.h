@@ -14,7 +14,7 @@ typedef struct fgi_record {
     int64_t at_real, at_int, n_reals, n_ints;
     int failed;
 } fgi_record;
-#define FGI_RECORD_MOST (INT64_C(1) << 53) /* of what is counted: more can be added to it without overflow */
+#define FGI_RECORD_MOST (INT64_C(1) << 53) /* counts stay below this: more can be added to them without overflow */
 void fgi_record_reals(fgi_record *v, double *a, int64_t n);
 void fgi_record_ints(fgi_record *v, int64_t *a, int64_t n);
 /* A size between 0 and limit. */
@@ -38,7 +38,7 @@ struct fgi_optimiser {
     double *w;     /* the point of the question */
     double *whole; /* a gradient on all coordinates */
     fgi_request request;
-    int64_t phase; /* of the method: what the next answer is about */
+    int64_t phase; /* what the next answer is about, in the method's own numbering */
     fgi_optimise_info info;
     fgi_rng rng;
     void *method;

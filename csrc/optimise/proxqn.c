@@ -17,28 +17,25 @@ enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, B
  * chains (80 sequences of 10 tokens, 400 words, 6 labels, l1 .3 to 3, geometric mean): 122, 115, 110 with .1, .2, .4,
  * for 26, 27, 31 gradients on all coordinates. */
 #define COOLING 0.2
-/* Coordinates that may join: so many of all, or so many for each that is not zero. Measured on a tenth of OCR, seconds
- * to 1e-4: all that pull 1.2, these .4; half or twice as many are as good. On the nine chains above GROWTH 1, 2, 4 take
- * 120, 115, 110 values and gradients; 100 join at least, so that FIRST_SHARE does not matter there. */
+/* Coordinates may join up to FIRST_SHARE of all, or GROWTH for each that is not zero; 100 always may (decision 0016). */
 #define FIRST_SHARE (1.0 / 256)
 #define GROWTH 2.0
 /* Bins of pulls: 8 while they halve, down to 2^-32 of the strongest. */
 #define BINS_A_HALF 8.0
 #define PULL_BINS 257
-/* Of the mean of second derivatives: those below count as that. It holds where a feature has next to no curvature; on
- * the nine chains .0005 to .01 make the same steps. */
+/* Second derivatives below this share of their mean count as that much. It holds where a feature has next to no
+ * curvature (decision 0016). */
 #define FLOOR 1e-3
-/* Coordinate steps that take some ten milliseconds: half or twice as many make the same steps on the nine chains, none
- * (a model solved roughly) take 137 values and gradients in place of 115. */
+/* Coordinate steps that take some ten milliseconds (decision 0016). */
 #define CHEAP 300000
 
 typedef struct proxqn {
     int64_t n;    /* working set */
-    int64_t room; /* of the arrays over it, ... */
+    int64_t room; /* room of the arrays over it, ... */
     fgi_arena arena;
     int64_t *set, *order, *kept;
     double *g, *next, *base, *direction; /* gradient; the new one; w before the step; d */
-    double *diagonal;                    /* of B */
+    double *diagonal;                    /* diagonal of B */
     double *hat;                         /* the cached product of B's low-rank part with d, 2 memory */
     fgi_compact B;
     double widest;      /* M of the iteration before: how far below l1 a gradient may be without leaving */

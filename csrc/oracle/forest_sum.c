@@ -241,7 +241,7 @@ double fgi_forest_sum_up(const fgi_sum_forest *f, double *cells, double *message
     *logs = !(range + (f->node ? f->children : 1) * widest < SAFE);
     if (*logs) return up_logs(f, cells, messages);
     fgi_sum total = {0};
-    double product = 1; /* of scales whose logs are still to be taken */
+    double product = 1; /* product of the scales whose logs are still to be taken */
     for (int64_t t = 0; t < f->tokens; t++) {
         double *own = cells + place(f, t);
         const int64_t n = count(f, t);

@@ -28,8 +28,8 @@ int fgi_sum_table_create(fgi_sum_table *t, int64_t n);
 void fgi_sum_table_free(fgi_sum_table *t);
 void fgi_sum_table_load(fgi_sum_table *t, const double *score, const fgi_sum_kernels *k);
 
-/* Of one edge with label lists, where few scores are not zero: those, by their places in the list of the table's rows
- * and in that of its columns, with exp(score - top) less `zero`, that of a zero. */
+/* The few scores that are not zero on one edge with label lists: their places in the list of the table's rows and in
+ * that of its columns, with exp(score - top) less `zero`, that of a zero. */
 typedef struct fgi_sum_entries {
     int64_t n;
     const int32_t *row, *column;

@@ -23,18 +23,18 @@ struct fgi_oracle_scratch {
     int64_t frontier_capacity[3];
     int64_t *banned; /* states not to be returned, ascending: those excluded, and answers given already */
     int64_t n_banned, banned_capacity;
-    int32_t *cards; /* of the factor at hand */
+    int32_t *cards; /* label counts of the factor at hand */
     int64_t cards_capacity;
     double *sums; /* for max-marginals of more than two variables */
     int64_t sums_capacity;
-    double *scores; /* of all labels of an inner-product source */
+    double *scores; /* scores of all labels of an inner-product source */
     int64_t scores_capacity;
     int32_t *found; /* labels an inner-product source has looked at, or a search index proposes */
     int64_t found_capacity;
     uint8_t *seen; /* those labels; all zero between calls */
     int64_t seen_capacity;
     int64_t touched; /* work.touched, at hand for the inner loops */
-    int64_t limit;   /* of touched: where a search gives up */
+    int64_t limit;   /* a search gives up once `touched` is above this */
     fgi_oracle_work work;
 };
 

@@ -12,11 +12,11 @@
 #define FGI_MARGINALS_H
 #include "oracle/oracle.h"
 
-/* Of a pairwise factor, by the messages of its other variable. Returns the entries read. */
+/* Max-marginals of a pairwise factor, from the messages of its other variable. Returns the entries read. */
 int64_t fgi_pair_marginals(
     const fgi_view *v, int32_t variable, const double *delta, fgi_oracle_scratch *w, double *out);
-/* Of any factor; delta[q]: a number for every label of variable q, cards[q] of them. That of `variable` is not looked
- * at. */
+/* Max-marginals of any factor; delta[q] has a number for every label of variable q, cards[q] of them. That of
+ * `variable` is not looked at. */
 int64_t fgi_factor_marginals(const fgi_view *v, const int32_t *cards, int32_t variable, const double *const *delta,
     fgi_oracle_scratch *w, double *out);
 /* Room for n numbers, as fgi_marginal_scratch says (model/marginal.h); 0 when memory is short. */

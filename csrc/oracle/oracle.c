@@ -279,10 +279,10 @@ static fgi_rc check_query(const fgi_oracle_query *q, int64_t index, fgi_error *e
 typedef struct batch {
     const fgi_oracle *o;
     const fgi_oracle_query *queries;
-    const int64_t *begin; /* of a query's answers; NULL: one each */
+    const int64_t *begin; /* where a query's answers begin; NULL: one each */
     fgi_argmax *answers;
-    const int32_t *variables; /* max-marginals: of which, */
-    double *marginals;        /* and they themselves */
+    const int32_t *variables; /* the variables whose max-marginals are wanted, */
+    double *marginals;        /* and these marginals */
     fgi_rc *rc;               /* one per worker */
 } batch;
 

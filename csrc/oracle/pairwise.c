@@ -312,7 +312,7 @@ static void static_rank_skip(fgi_access *x, int side) {
 
 static int static_walk_open(fgi_access *x, fgi_walk *walk, int side, int32_t slice) {
     const fgi_axis *axis = axis_of(x, side);
-    const int rows = axis == &x->order->axes[0]; /* of the table, not of the factor */
+    const int rows = axis == &x->order->axes[0]; /* whether the axis is the rows of the table, not of the factor */
     *walk = (fgi_walk){.access = x, .side = side, .slice = slice};
     walk->list = atomic_load_explicit(&axis->lists[slice], memory_order_acquire);
     walk->step = rows ? 1 : axis->n;

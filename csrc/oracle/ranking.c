@@ -13,7 +13,7 @@ struct fgi_ranking {
     int64_t n;
     double *values;
     int32_t *heap;  /* items by value, a binary heap */
-    int32_t *place; /* of an item in the heap; -1: taken off, or not above the floor */
+    int32_t *place; /* where an item is in the heap; -1: taken off, or not above the floor */
     int32_t n_heap;
     double floor;
 };

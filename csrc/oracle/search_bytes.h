@@ -19,7 +19,7 @@ typedef struct fgi_bytes {
     int64_t rows, stride;
     int32_t d;
     const fgi_kernels *kernels;
-    double *mean;            /* of the rows when they were encoded */
+    double *mean;            /* mean of the rows when they were encoded */
     uint8_t *codes;          /* 128 + c; a multiple of 32 bytes a row, whole blocks */
     float *factor;           /* per row: f; 0 behind the last */
     float *error, *length;   /* per row: at least |e| and |f c| */

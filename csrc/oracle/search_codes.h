@@ -16,12 +16,12 @@
 #include "base/kernels_codes.h"
 
 typedef struct fgi_codes {
-    int64_t rows, pieces; /* of eight columns */
+    int64_t rows, pieces; /* pieces of eight columns */
     int32_t d, threads, parts;
     int32_t begin[FGI_CODE_PARTS + 1]; /* columns of a part */
     int64_t cut[FGI_CODE_PARTS];       /* where it ends, in pieces */
     const fgi_kernels *kernels;
-    double *mean;       /* of the rows when the codes were made */
+    double *mean;       /* mean of the rows when the codes were made */
     double *flips;      /* 2 x d: signs before the two halves of the rotation, and their scale */
     uint8_t *bits;      /* blocks x pieces x 32, see base/kernels_codes.h */
     float *factor;      /* per row and part */
@@ -29,7 +29,7 @@ typedef struct fgi_codes {
     double largest;     /* no factor is larger */
     double *turned;     /* per thread: a vector being rotated */
     int8_t *tables;     /* per thread and query: pieces x 32 */
-    int64_t table_size; /* of one query */
+    int64_t table_size; /* bytes of one query's tables */
     fgi_code_hit *hits; /* per thread and query: `room` */
     int64_t room;
 } fgi_codes;

@@ -38,7 +38,7 @@ typedef struct fgi_search_scratch {
     int8_t *whole;   /* a group of queries in whole numbers */
     int32_t *chosen; /* candidates, and what bytes make of them */
     float *guesses;
-    uint32_t *keys; /* of these, see base/cutoff.h */
+    uint32_t *keys; /* sort keys of the guesses, see base/cutoff.h */
     float *parts;   /* and by parts of the columns */
     int64_t touched;
 } fgi_search_scratch;
@@ -65,9 +65,9 @@ struct fgi_search {
     double rounding;             /* an inner product is off by at most rounding * |row| * |x| */
     int filling;                 /* a build is under way: views are made at its end */
     int32_t largest_cell;        /* capacity of the largest */
-    int32_t hopeless;            /* of the last 64 exact queries, those that ended as a scan */
+    int32_t hopeless;            /* how many of the last 64 exact queries ended as a scan */
     fgi_search_scratch *scratch; /* one per thread */
-    fgi_codes *codes;            /* of all rows; NULL until a query wants them */
+    fgi_codes *codes;            /* codes of all rows; NULL until a query wants them */
     fgi_bytes *bytes;            /* likewise */
     int64_t chosen_room;
     int64_t far; /* rows that have looked for another cluster since the last build */

@@ -36,7 +36,7 @@ typedef struct byte_group {
     fgi_byte_x x[FGI_SEARCH_GROUP];
     double slack[FGI_SEARCH_GROUP];
     int64_t computed[FGI_SEARCH_GROUP];
-    int place[FGI_SEARCH_GROUP]; /* of the scan's queries in the group */
+    int place[FGI_SEARCH_GROUP]; /* which of the scan's queries each one is */
 } byte_group;
 
 static void set_floor(byte_group *g, int k, const fgi_top *top) {

@@ -13,7 +13,7 @@ enum {
     CROWDED = 4, /* where more than this part of the cells is to be read, all are, in one go */
     BLOCK = 8,   /* entries looked at together */
     FEW = 16,    /* as many are found by insertion, more by a guess */
-    SAMPLE = 64  /* of the values, for that */
+    SAMPLE = 64  /* values that the guess looks at */
 };
 
 struct fgi_sliced {

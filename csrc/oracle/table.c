@@ -214,7 +214,7 @@ int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi
     return !wants_order(m->s, table) || order_step(m, table, entries, builder, rc);
 }
 
-/* Of any size: who asks by search is answered by one. */
+/* The order of a table of any size: who asks by search is answered by search. */
 static fgi_order *order_of(const fgi_model *m, int32_t table, fgi_rc *rc) {
     fgi_order_builder *builder = NULL;
     *rc = FGI_OK;

@@ -28,7 +28,7 @@ typedef struct fgi_triangle {
     int32_t node[3]; /* ascending */
     int8_t sign[3];  /* 1 or -1; the first one is 1 */
     float price;     /* >= 0 */
-    float mean;      /* of the last prices: steadier, and what bounds are made of */
+    float mean;      /* mean of the last prices: steadier, and what bounds are made of */
 } fgi_triangle;
 
 typedef struct fgi_gram {

@@ -19,7 +19,7 @@ enum {
     ASCENT = 2000000,    /* operations of coordinate ascent from a rounded labeling: far more than it takes */
     PASSES = 12,         /* over all vectors between two bounds (chosen) */
     ROUNDINGS = 3,       /* labelings from random directions for each bound (chosen) */
-    BOUNDS = 20          /* of a node between two looks at its pace (measured) */
+    BOUNDS = 20          /* bounds of a node between two looks at its pace (measured) */
 };
 static const double NEW_TRIANGLES = 4; /* times the number of nodes, at each bound (chosen) */
 static const double HORIZON = 4;       /* a node that will not close within so many such looks is split (measured) */
@@ -32,17 +32,17 @@ typedef enum stage { SETTING, PASSING, CERTIFYING, OVER } stage;
 
 typedef struct sdp {
     fgi_spins *spins;
-    double *root; /* C of all spins */
+    double *root; /* the matrix C of all spins */
     double top;   /* score of a labeling: top + s'Cs, within error */
     double error;
     fgi_gram gram;
     fgi_certificate certificate;
     fgi_tree tree;
     fgi_tree_node node; /* under way */
-    int32_t *cluster;   /* of spins, in the node under way */
+    int32_t *cluster;   /* where the spins are in the node under way */
     int8_t *sign;
-    double constant; /* of s'Cs: pairs within clusters */
-    double before;   /* its bound one certificate ago */
+    double constant; /* the part of s'Cs that pairs within clusters make */
+    double before;   /* the node's bound one certificate ago */
     int64_t bounds, passes;
     double left; /* no labeling outside the open nodes is above this, or the incumbent */
     fgi_local *local;

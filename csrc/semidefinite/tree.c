@@ -5,7 +5,7 @@
 struct fgi_tree_start {
     int refs; /* nodes that begin here; a solver has one thread at a time */
     int32_t n;
-    int32_t *cluster; /* of spins */
+    int32_t *cluster; /* the cluster of each spin */
     int8_t *sign;
     double *vectors;
     fgi_triangle *triangles;

@@ -9,7 +9,7 @@
 typedef struct fgi_tree_start fgi_tree_start;
 
 typedef struct fgi_tree_node {
-    double bound;          /* of all labelings in it */
+    double bound;          /* no labeling in the node is above this */
     int64_t number;        /* in the order of making: 0 is the root; -1: there is no node here */
     fgi_tree_start *start; /* NULL: the root */
     int32_t kept, gone;    /* clusters of the start that become one ... */

@@ -8,7 +8,7 @@
 
 static const double PIVOT = 1e-10;    /* below it a pivot is zero */
 static const double DEPENDENT = 1e-7; /* squared distance of a state's indicator from the span of the others */
-static const double OPTIMAL = 1e-13;  /* of a reduced score, relative to the scores: rounding */
+static const double OPTIMAL = 1e-13;  /* a reduced score below this share of the scores is rounding */
 
 static int32_t agreement(const int32_t *s, const int32_t *t, int32_t arity) {
     int32_t n = 0;

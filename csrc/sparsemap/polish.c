@@ -8,7 +8,7 @@
 #include "base/util.h"
 
 static const double SAME = 100;      /* the answer on the supports lies within so many tolerances of that of the ADMM */
-static const double ROUNDING = 1e-9; /* of a share: below 0 by more, and the support was another one */
+static const double ROUNDING = 1e-9; /* a share below 0 by more says that the support was another one */
 
 /* The labels of a factor's variables, one after the other. */
 static void gather(const fgi_sparse *s, const sm_factor *f, const double *v, double *out) {

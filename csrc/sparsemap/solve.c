@@ -23,7 +23,7 @@ typedef struct admm {
     const fgi_sparse *s;
     const double *unary, *table;
     double *x, *sum, *lambda;
-    double *z, *h; /* of the factor at hand; of all factors */
+    double *z, *h; /* what factors answer: the factor at hand; all factors */
     sm_point *points;
     sm_work work;
     double rho;

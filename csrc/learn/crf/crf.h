@@ -20,9 +20,9 @@ typedef struct crf_worker {
     fgi_sum_table made;       /* CRF_MADE_TABLES: of the edge asked for last */
     double *table_scores;     /* K x K, the scores of `made` */
     double *row, *bound;      /* columns doubles; the second with pruning only */
-    double *cells, *messages; /* of one block, where nothing is kept */
+    double *cells, *messages; /* cells and messages of one block, where nothing is kept */
     int32_t *labels;          /* beside cells, with pruning */
-    int32_t *active;          /* of a token's features: those in use, and their values; the longest row */
+    int32_t *active;          /* features of a token in use, and their values; the longest row */
     double *active_value;
     double *pairs; /* marginals of the edges of all examples, K x K each, are wanted there; NULL: not */
     int64_t touched;
@@ -61,43 +61,43 @@ typedef struct crf_touched {
     uint8_t *common; /* features that all tokens have, with the same value */
     double *value;   /* the weights of the support, one after the other */
     int64_t values;  /* room for them */
-    double *score;   /* of a node by those: sums over its path; columns, and the root of all */
-    double *mass;    /* of the leaves below a node: sums of exp(score - top) */
+    double *score;   /* scores of nodes by those weights: sums over a node's path; columns, and the root of all */
+    double *mass;    /* mass of the leaves below a node: sums of exp(score - top) */
     double top;      /* the largest score of a leaf */
-    double *ratio;   /* weight of a token / Z */
-    int64_t *begin;  /* of a token, in the list of its unit */
+    double *ratio;   /* a token's weight / Z */
+    int64_t *begin;  /* where a token begins in the list of its unit */
     int32_t *count;
-    crf_touch **list; /* of a unit */
+    crf_touch **list; /* one list per unit */
     int64_t *room;
     uint8_t *failed; /* a unit found no memory */
     int listed;      /* the lists are those of the last value; else its residuals are there: touched_set.c */
-    int32_t *rank;   /* of an entry of the data: which one of its feature's it is */
-    int64_t *slot;   /* where the residuals of a feature of the support begin */
+    int32_t *rank;   /* which entry of its feature an entry of the data is */
+    int64_t *slot;   /* where a feature of the support has its residuals */
     double *residual;
     int64_t slots, residuals; /* room for them */
     int any_common;           /* in the support */
-    crf_touch *sums;          /* of a unit's tokens, by nodes */
+    crf_touch *sums;          /* sums of a unit's tokens, by nodes */
     double *unit_ratio;
-    crf_touching *work; /* of a thread */
+    crf_touching *work; /* one per thread */
 } crf_touched;
 
 /* Features as words of bits; learn/crf/bits.c. */
 enum { CRF_NO_SLOT = -1, CRF_LISTED = -2 }; /* no words yet; never */
 typedef struct crf_bit_list {
-    int64_t *begin; /* of a label */
+    int64_t *begin; /* where a label begins */
     int32_t *at;    /* slot of the feature */
-    int64_t *place; /* of the coordinate in its pattern */
+    int64_t *place; /* place of the coordinate in its pattern */
     int64_t room;
 } crf_bit_list;
 typedef struct crf_bits {
     int possible;
     int now, wanted; /* scores are made so at this w; derivatives of this set */
     const struct fgi_mask_kernels *kernels;
-    int32_t *slot;  /* of a feature: the place of its words */
+    int32_t *slot;  /* where a feature has its words */
     int64_t *first; /* 64 tokens of a block, and the next ones, ... */
     uint64_t *words;
     int64_t stride, used;  /* slots */
-    crf_bit_list lists[2]; /* of the support, and of what is wanted */
+    crf_bit_list lists[2]; /* coordinates of the support, and of what is wanted */
     double *weight;        /* beside the first */
     double *lanes;         /* beside the second: sums, FGI_MASK_LANES each */
     int64_t weights, n_lanes;
@@ -118,16 +118,16 @@ typedef struct crf_kinds {
     int now;              /* sums are made by entries at this w */
     crf_kind_sums adding; /* what the last gradient has summed over pairs */
     int64_t n_lists, n_kinds;
-    int32_t *list;                  /* of a token */
+    int32_t *list;                  /* which list a token has */
     int32_t *holder;                /* a token that has this list */
-    int64_t *label_begin;           /* of a label: the lists that it is in, ... */
+    int64_t *label_begin;           /* per label: where its lists begin, ... */
     int32_t *label_list, *label_at; /* ... and where */
-    int64_t *first;                 /* of a list: the kinds that it is the first of, ... */
+    int64_t *first;                 /* per list: where the kinds begin that it is the first of, ... */
     int32_t *second, *start;        /* ... by their second list; and the first list of a kind */
-    int64_t *edges;                 /* of a kind */
-    int64_t *cell;                  /* of a kind: the place of its sums, when they are of all its pairs */
+    int64_t *edges;                 /* how many edges a kind has */
+    int64_t *cell;                  /* per kind: where its sums are, when they are of all its pairs */
     int32_t *of_edge;
-    int64_t pairs; /* of labels, on all edges */
+    int64_t pairs; /* pairs of labels, on all edges */
     double zero;   /* exp(0 - top) */
     crf_kind_list support, wanted;
     double *scaled, *direct; /* units x size: sums of own x q, and of probabilities */
@@ -193,7 +193,7 @@ static inline int64_t crf_cell(const fgi_crf *c, int64_t token) {
 }
 static inline int64_t crf_message(const fgi_crf *c, int64_t token) {
     fgi_assert(token >= 0 && token <= c->tokens);
-    /* of the first token of an example */
+    /* The messages of an example begin at its first token. */
     return c->message ? c->message[token] : crf_cell(c, token);
 }
 static inline int64_t crf_pair_size(const fgi_crf *c) { return c->dimension - c->unary; }
@@ -215,7 +215,7 @@ typedef struct crf_job {
     double *gradient;
     int square;       /* curvatures instead */
     int64_t from, to; /* tokens of the span */
-    int64_t parts;    /* of the features */
+    int64_t parts;    /* into how many parts the features are cut */
 } crf_job;
 
 /* learn/crf/gradient.c: adds what the tokens of the span give to the derivatives by feature weights; 0: no memory. */

@@ -59,7 +59,7 @@ static int find_lists(fgi_crf *c) {
     return 1;
 }
 
-/* Of each label: the lists that it is in, and its place there. */
+/* Turns the lists around: for each label, the lists that it is in, and its place there. */
 static int turn_lists(fgi_crf *c) {
     crf_kinds *k = &c->kinds;
     int64_t all = 0;
@@ -68,7 +68,7 @@ static int turn_lists(fgi_crf *c) {
     k->label_list = fgi_alloc(all, sizeof(int32_t));
     k->label_at = fgi_alloc(all, sizeof(int32_t));
     if (!k->label_begin || !k->label_list || !k->label_at) return 0;
-    int64_t *end = k->label_begin + 1; /* of a label, while it is filled: what is the next one's begin */
+    int64_t *end = k->label_begin + 1; /* a label's end while it is filled, which is where the next one begins */
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t l = 0; l < k->n_lists; l++) {
             const int32_t *own = c->data.choice + c->cell[k->holder[l]];

@@ -76,7 +76,7 @@ static int place_messages(fgi_crf *c) {
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
-static int64_t example_cells(const fgi_crf *c, int64_t first, int64_t last) { /* of examples [first, last) */
+static int64_t example_cells(const fgi_crf *c, int64_t first, int64_t last) { /* cells of examples [first, last) */
     return crf_cell(c, c->data.token_begin[last]) - crf_cell(c, c->data.token_begin[first]);
 }
 static int64_t example_messages(const fgi_crf *c, int64_t first, int64_t last) {

@@ -62,7 +62,7 @@ void crf_prune_load(fgi_crf *c, const double *w) {
     }
 }
 
-static inline int bucket_of(double p) { /* of 2^-k; p <= 1 */
+static inline int bucket_of(double p) { /* the bucket k has p from 2^-k on; p <= 1 */
     uint64_t bits;
     memcpy(&bits, &p, sizeof bits);
     const int64_t k = 1023 - (int64_t)(bits >> 52);

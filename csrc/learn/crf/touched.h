@@ -25,7 +25,7 @@ typedef struct crf_node {
 struct crf_touching {
     int32_t *list; /* the nodes that the token touches: inner nodes from the left, ascending; leaves from the right */
     crf_node *node;
-    uint64_t *bits; /* of inner nodes; zeros between two tokens */
+    uint64_t *bits; /* which inner nodes are touched; zeros between two tokens */
     double *power;
     crf_touch *sums;     /* over the tokens of a feature; zeros between two */
     double *squares;     /* curvatures: the same of the squares of step */

@@ -84,7 +84,7 @@ static void topk_range(void *context, int64_t begin, int64_t end, int worker) {
             const int32_t label = s->seen[q];
             insert(labels, scores, &n, j->k, label, (float)(s->score[label] + (double)w->bias[label]));
         }
-        /* Of the untouched labels only the first k by bias can matter. */
+        /* Only the first k untouched labels by bias can matter. */
         int32_t taken = 0;
         for (int64_t q = 0; q < w->n_labels && taken < j->k; q++) {
             const int32_t label = w->bias_order[q];

@@ -133,7 +133,7 @@ static fgi_rc move_weights(fgi_learn_gdmm *g, fgi_away_step *s) {
 typedef struct factor {
     int32_t example;
     int64_t token, edge; /* its number; the other is -1 */
-    int64_t place;       /* of its label, or two, in a vertex */
+    int64_t place;       /* place of the token's label, or of the edge's two, in a vertex */
     int64_t first;       /* token of the example */
 } factor;
 

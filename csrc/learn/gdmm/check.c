@@ -3,7 +3,7 @@
 
 #ifdef FGI_CHECKED
 
-static const double ROUNDING = 1e-6; /* of C */
+static const double ROUNDING = 1e-6; /* rounding, as a share of C */
 
 static void check_support(const fgi_learn_gdmm *g, int64_t token) {
     const fgi_support *t = &g->tokens[token];

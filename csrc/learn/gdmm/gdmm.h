@@ -52,9 +52,9 @@ typedef struct fgi_away_step {
     double sign;                     /* direction d = sign * (vertex - alpha) */
     double descent, most, sum, size; /* -<grad, d>, longest step, curvature so far, step */
     int32_t *greedy;
-    double *slope;   /* of the vertices in use, then of the greedy one */
+    double *slope;   /* slopes of the vertices in use, then that of the greedy one */
     double *dense;   /* Phi^T d while it is needed, else zero */
-    int32_t example; /* of the last factor: a hint */
+    int32_t example; /* example of the last factor: a hint */
 } fgi_away_step;
 
 typedef struct fgi_unigram_index fgi_unigram_index; /* learn/gdmm/search.c */
@@ -71,7 +71,7 @@ struct fgi_learn_gdmm {
     fgi_learner *L;
     fgi_learn_gdmm_settings s;
     fgi_arena arena; /* what has its size from the beginning */
-    double C;        /* of the blocks: s.C, or that of the proximal subproblems, which began with easy_C */
+    double C;        /* C of the blocks: s.C, or that of the proximal subproblems, which began with easy_C */
     double easy_C;
     double rho;
     fgi_support *tokens;
@@ -101,7 +101,7 @@ struct fgi_learn_gdmm {
     int32_t mass_capacity;
     int32_t *message_label[2];
     double *message_value[2];
-    double *table;          /* of an edge with several features, K x K, or between candidates */
+    double *table;          /* scores of an edge with several features, K x K, or between candidates */
     int64_t table_capacity; /* candidates: grows as wanted */
 };
 

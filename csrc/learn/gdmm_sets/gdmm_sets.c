@@ -211,7 +211,7 @@ static void update_label(fgi_learn_gdmm_sets *g, int32_t i, set_example *x, int3
     double old = x->X[at], now = minimise(old, g->scores[l], g->norm[i], g->rho, terms, n, g->C), change = now - old;
     if (change == 0) return;
     x->X[at] = g->X[l] = now;
-    g->residuals.moved += 0.5 * n * change * change; /* of each of its pairs */
+    g->residuals.moved += 0.5 * n * change * change; /* each of its pairs has moved */
     g->scores[l] -= change * g->norm[i];
     for (int64_t j = d->row_begin[i]; j < d->row_begin[i + 1]; j++)
         fgi_learn_shift(g->L, (int64_t)d->feature[j] * d->n_labels + l, -change * (d->value ? d->value[j] : 1.0));
@@ -275,7 +275,7 @@ static fgi_rc visit(fgi_learn_gdmm_sets *g, int32_t i) {
     g->loss[i] = 0;
     for (int32_t k = 0; !rc && k < x->n; k++) {
         int32_t l = x->label[k];
-        double gain = g->scores[l] * (g->truth[l] ? -1 : 1); /* of leaving the truth, messages aside */
+        double gain = g->scores[l] * (g->truth[l] ? -1 : 1); /* gain of leaving the truth, messages aside */
         if (gain > 0) g->loss[i] += gain;
         update_label(g, i, x, k, terms);
     }

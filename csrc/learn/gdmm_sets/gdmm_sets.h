@@ -38,7 +38,7 @@ struct fgi_learn_gdmm_sets {
     fgi_learner *L;
     fgi_learn_gdmm_settings s;
     fgi_arena arena; /* what has its size from the beginning */
-    double C;        /* of the blocks: s.C, or that of the proximal subproblems */
+    double C;        /* C of the blocks: s.C, or that of the proximal subproblems */
     double rho;
     int32_t greedy;
     set_example *examples;

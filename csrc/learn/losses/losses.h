@@ -13,7 +13,7 @@ typedef struct fgi_scored {
     int64_t n, n_positives, capacity;
     int32_t *labels;
     double *z, *g;
-    double *weight; /* of the positives */
+    double *weight; /* weights of the positives */
     double rest;    /* the score of `n_rest` labels that are not listed, all of them negative */
     int64_t n_rest;
     double rest_g; /* and the gradient of each of them */
@@ -40,7 +40,7 @@ typedef struct fgi_loss_scratch {
     double *part; /* union: scores by block */
     float *mix;   /* union: how far the messages have gone */
     int64_t part_capacity;
-    uint32_t *keys; /* of the sums of labels without messages, see base/cutoff.h */
+    uint32_t *keys; /* sort keys of the sums of labels without messages, see base/cutoff.h */
     /* gradients of the samples this thread has worked on */
     int32_t *labels;
     float *values;
@@ -56,7 +56,7 @@ struct fgi_losses {
     fgi_pool *pool;
     int32_t threads;
     fgi_loss_scratch *scratch;
-    /* of the last batch */
+    /* What follows is the answer to the last batch. */
     int64_t *begin;
     int32_t *labels;
     float *values;
