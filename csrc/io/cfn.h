@@ -74,9 +74,9 @@ struct fgi_cfn {
     int maximise;
     fgi_names names;
     fgi_collected c;        /* costs are in its tables' values until all are known */
-    int named_twice, small; /* of the variable being read: another has its name; its size is none */
-    fgi_array name;         /* char: of the variable or function being read */
-    fgi_array vars;         /* int32: of the function being read */
+    int named_twice, small; /* the variable being read has the name of another; it has no size */
+    fgi_array name;         /* char: name of the variable or function being read */
+    fgi_array vars;         /* int32: variables of the function being read */
     int32_t *dims;
     int twice, has_default;
     double default_cost, states;

@@ -10,8 +10,7 @@
 #define WINDOW_CELLS 32768 /* doubles: 256 KB, within the second-level cache */
 #define FEW 64             /* entries of a feature that are not worth a look in every window */
 
-static inline double spread(
-    double r, double weight) { /* a residual's spread: weight * P (1 - P); P may be rounded up */
+static inline double spread(double r, double weight) { /* weight * P (1 - P) of a residual; P may be rounded up */
     return weight > 0 ? fabs(r) * fgi_larger(0.0, 1 - fabs(r) / weight) : 0.0;
 }
 

@@ -20,8 +20,8 @@
 #include "base/array.h"
 #include "learn/crf/touched.h"
 
-#define SHARE 4      /* a touched node costs as much as so many in sums over all of them */
-#define WIDEST 300.0 /* delta is at most this, scores common to all tokens lie within twice: exp stays within doubles */
+#define SHARE 4         /* a touched node costs as much as so many in sums over all of them */
+#define WIDEST 300.0    /* delta is at most this, and common scores within twice: exp stays within doubles */
 #define LOST_DIGITS 1e3 /* errors of sums may be so many times the rounding of their result */
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */

@@ -157,8 +157,9 @@ fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, f
     g->n_edges = fgi_learn_gdmm_edge_begin(g, (int32_t)L->data.n_examples);
     fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
     g->easy_C = g->C;
-    g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) /
-        g->C; /* s.rho scales C rho, because shares of the blocks are in units of C */
+    /* s.rho scales C rho, because shares of the blocks are in units of C. */
+    g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C;
+    g->C; /* s.rho scales C rho, because shares of the blocks are in units of C */
     if (!rc) rc = fill(g);
     if (rc) {
         fgi_learn_gdmm_free(g);
