@@ -17,7 +17,8 @@ enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, B
  * chains (80 sequences of 10 tokens, 400 words, 6 labels, l1 .3 to 3, geometric mean): 122, 115, 110 with .1, .2, .4,
  * for 26, 27, 31 gradients on all coordinates. */
 #define COOLING 0.2
-/* Coordinates may join up to FIRST_SHARE of all, or GROWTH for each that is not zero, and 100 always (decision 0016). */
+/* Coordinates may join up to FIRST_SHARE of all, or GROWTH for each that is not zero; 100 always may (decision
+ * 0016). */
 #define FIRST_SHARE (1.0 / 256)
 #define GROWTH 2.0
 /* Bins of pulls: 8 while they halve, down to 2^-32 of the strongest. */

@@ -159,7 +159,6 @@ fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, f
     g->easy_C = g->C;
     /* s.rho scales C rho, because shares of the blocks are in units of C. */
     g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C;
-    g->C; /* s.rho scales C rho, because shares of the blocks are in units of C */
     if (!rc) rc = fill(g);
     if (rc) {
         fgi_learn_gdmm_free(g);

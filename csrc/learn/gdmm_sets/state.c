@@ -105,7 +105,6 @@ fgi_rc fgi_learn_gdmm_sets_create(
     fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
     /* s.rho scales C rho, because shares of the blocks are in units of C. */
     g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C;
-    g->C; /* s.rho scales C rho, because shares of the blocks are in units of C */
     if (!rc) rc = fill(g);
     if (rc) {
         fgi_learn_gdmm_sets_free(g);
