@@ -9,7 +9,7 @@
 
 typedef struct fgi_arena {
     struct fgi_arena_block *last;
-    int64_t bytes; /* of all blocks */
+    int64_t bytes; /* bytes of all blocks */
     int failed;    /* a block could not be had: NULL was returned, as for every one since */
 } fgi_arena;       /* begins as {0} */
 

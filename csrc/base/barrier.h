@@ -54,7 +54,7 @@ static inline int fgi_meet(fgi_counter *counters, int threads, int me, int64_t m
  * quicker, until the others have gone; it is tried again now and then. For work whose result does not depend on it. */
 typedef struct fgi_crowd {
     int64_t pause, left; /* times that one thread does it: in this pause, and still to come */
-    int64_t meetings;    /* of the attempt under way */
+    int64_t meetings;    /* meetings of the attempt under way */
     atomic_llong waits;  /* long ones among them */
 } fgi_crowd;
 

@@ -6,7 +6,7 @@
 /* The compiler's own question needs a runtime library that is not linked on Windows; these are its three steps.
  * registers: those that the system must save; bit: of the feature, in leaf 7. */
 static int has(unsigned registers, int bit) {
-    const unsigned saved_and_avx = 1u << 27 | 1u << 28; /* of leaf 1: the system uses xsave; AVX */
+    const unsigned saved_and_avx = 1u << 27 | 1u << 28; /* bits of leaf 1: the system uses xsave; AVX */
     unsigned a, b, c, d, enabled, high;
     if (!__get_cpuid(1, &a, &b, &c, &d) || (c & saved_and_avx) != saved_and_avx) return 0;
     __asm__ volatile("xgetbv" : "=a"(enabled), "=d"(high) : "c"(0));

@@ -13,7 +13,7 @@ struct fgi_code_query;
 struct fgi_byte_scan;
 struct fgi_byte_query;
 
-/* Of a row of scores. */
+/* What a row of scores has at most. */
 typedef struct fgi_extremes {
     double best, second; /* the largest, and the largest below it; -INFINITY: there is none */
     double largest;      /* magnitude of those above -INFINITY; 0: there are none */
@@ -30,7 +30,7 @@ typedef struct fgi_kernels {
      * maxplus_rows. */
     void (*maxplus_rows)(const double *t, int64_t rows, int64_t cols, double w, const double *h, double *out);
     void (*maxplus_cols)(const double *t, int64_t rows, int64_t cols, double w, const double *h, double *out);
-    /* Of the n rows listed only, which are `stride` apart, and no less than out[] has already:
+    /* The same over the n rows listed alone, which are `stride` apart; out[] never falls:
      *     out[c] = max(out[c], w * t[r][c] + h[r]). */
     void (*maxplus_some)(const double *t, int64_t stride, int64_t cols, const int32_t *rows, int64_t n, double w,
         const double *h, double *out);
@@ -72,7 +72,7 @@ void fgi_kernels_force(const fgi_kernels *k);
 /* Lowest index of the largest value; 0 if all are -INFINITY. */
 int64_t fgi_argmax_of(const double *x, int64_t n);
 
-enum { FGI_SHORT_ROW = 16 }; /* of shorter ones a call through a pointer takes longer than what it does */
+enum { FGI_SHORT_ROW = 16 }; /* a call through a pointer takes longer than what it does to shorter rows */
 
 /* No branches on the numbers: they would be mispredicted. */
 static inline fgi_extremes fgi_extremes_plain(const double *x, int64_t n) {

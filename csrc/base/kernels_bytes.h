@@ -14,7 +14,7 @@ typedef struct fgi_byte_query {
     int32_t offset; /* to be subtracted from its sums */
     /* A row of block b counts if factor * (sum - offset) >= floor - by_error * error[b] - by_length * length[b]. */
     float floor, by_error, by_length;
-    uint32_t reached; /* of the block that was found: a bit for every row that counts */
+    uint32_t reached; /* a bit for every row of the block found that counts */
 } fgi_byte_query;
 
 typedef struct fgi_byte_scan {

@@ -23,7 +23,7 @@ typedef struct fgi_code_hit {
 typedef struct fgi_code_query {
     const uint8_t *bits;         /* blocks x pieces x 32 */
     const int16_t *factor;       /* blocks x parts x 32, row r of a block at fgi_code_place(r) */
-    int64_t pieces;              /* of eight columns */
+    int64_t pieces;              /* pieces of eight columns */
     int parts, first, last;      /* FGI_CODE_PARTS at most; those from `first` up to `last` are looked at */
     int64_t cut[FGI_CODE_PARTS]; /* where each part ends, in pieces */
     int shift, queries;          /* FGI_CODE_QUERIES at most */

@@ -18,7 +18,7 @@ void fgi_flow_add_terminal(fgi_flow *g, int32_t node, int64_t capacity);
 void fgi_flow_add_edge(fgi_flow *g, int32_t i, int32_t j, int64_t forward, int64_t backward);
 /* Works for about `steps` arc visits or until the deadline; returns 1 when the flow is maximal. May be called again. */
 int fgi_flow_run(fgi_flow *g, double steps, double deadline);
-int64_t fgi_flow_value(const fgi_flow *g); /* of the flow so far: a lower bound on every cut */
+int64_t fgi_flow_value(const fgi_flow *g); /* value of the flow so far: a lower bound on every cut */
 double fgi_flow_steps(const fgi_flow *g);
 /* After the end: 1 where the source still reaches the node, -1 where the node still reaches the sink, 0 elsewhere. */
 int fgi_flow_side(const fgi_flow *g, int32_t node);

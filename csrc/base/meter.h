@@ -11,7 +11,7 @@
 typedef struct fgi_meter {
     int64_t every;   /* work between two looks at the clock: as much as takes a tenth of a millisecond to one */
     int64_t spent;   /* work since the last look; kept from slice to slice, so that short slices look, too */
-    double deadline; /* of the slice under way; INFINITY: none */
+    double deadline; /* deadline of the slice under way; INFINITY: none */
 } fgi_meter;
 
 static inline int fgi_meter_over(const fgi_meter *m) { return m->deadline < INFINITY && fgi_clock() >= m->deadline; }

@@ -7,7 +7,7 @@
 typedef struct fgi_proof {
     uint8_t *bytes;
     int64_t n, capacity;
-    double lead;    /* of a threshold above the incumbent, in the unit of the solver's model */
+    double lead;    /* how far thresholds are above the incumbent, in the unit of the solver's model */
     double quantum; /* a power of two: messages are whole multiples of it */
     double reach;   /* no message is lower: those of penalties would not fit into the whole numbers of a checker */
     int exponent;   /* numbers of the caller are those of the solver times 2^exponent */

@@ -6,7 +6,7 @@
 #include "base/array.h"
 
 enum {
-    HEADER = 2,           /* of a clause: its length, and for a learnt one its number of levels */
+    HEADER = 2,           /* words before a clause: its length, and for a learnt one its number of levels */
     RESTART_UNIT = 100,   /* conflicts; times Luby's sequence */
     KEPT_AT_FIRST = 4000, /* learnt clauses, after which half of them go; grows by a tenth each time */
     ALWAYS_KEPT = 2,      /* clauses over so few levels are never dropped */
@@ -34,7 +34,7 @@ struct fgi_sat {
     int32_t n_vars;
     int8_t *value;                   /* per variable: 1 true, 0 false, -1 open */
     uint8_t *phase;                  /* the value to try */
-    int32_t *level;                  /* of a fixed variable: decisions before it */
+    int32_t *level;                  /* per fixed variable: decisions before it */
     int32_t *reason;                 /* the clause that fixed it; -1: a decision */
     int32_t *trail;                  /* fixed literals, in order */
     int32_t *limit;                  /* per level: where it begins in the trail */
@@ -44,7 +44,7 @@ struct fgi_sat {
     int64_t learnt_begin;            /* where learnt ones begin */
     int64_t n_learnt, most_learnt;
     watches *watch;     /* per literal: clauses to be looked at when it becomes false */
-    int64_t watch_room; /* of all of them */
+    int64_t watch_room; /* room of all watch lists */
     double *activity, growth;
     int32_t *heap, *place, n_heap; /* open variables by activity; place -1: not in it */
     uint8_t *seen;

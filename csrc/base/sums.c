@@ -237,7 +237,7 @@ AVX2 static double sum_avx2(const double *x, int64_t n) {
 
 AVX2 static double max_avx2(const double *x, int64_t n) {
     if (n < 4) return max_plain(x, n);
-    const __m256d least = _mm256_set1_pd(-INFINITY); /* of a pair with NaN the second counts: NaN is left out */
+    const __m256d least = _mm256_set1_pd(-INFINITY); /* the second of a pair with NaN counts: NaN is left out */
     __m256d s = _mm256_max_pd(_mm256_loadu_pd(x + n - 4), least);
     for (int64_t k = 0; k + 4 <= n; k += 4) s = _mm256_max_pd(_mm256_loadu_pd(x + k), s);
     double four[4];

@@ -9,7 +9,7 @@
 enum {
     FGI_CLOCK_WORK = 1 << 17, /* between two looks at the clock: about a tenth of a millisecond */
     FGI_LINK_WORK = 16,       /* the fixed cost of a message between neighbours in a sweep */
-    FGI_FACTOR_WORK = 64      /* of a factor that is looked up: its view, its variables, where its messages are */
+    FGI_FACTOR_WORK = 64      /* the fixed cost of looking a factor up: its view, variables, and messages */
 };
 
 #endif

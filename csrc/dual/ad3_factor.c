@@ -16,7 +16,7 @@
 #include "base/array.h"
 #include <string.h>
 
-static const double TINY = 1e-10; /* of pivots and of shares of 1: far above rounding, far below what counts */
+static const double TINY = 1e-10; /* pivots and shares below count as 0: far above rounding, far below what matters */
 
 static int32_t agreement(const int32_t *s, const int32_t *t, int32_t arity) {
     int32_t n = 0;

@@ -23,7 +23,7 @@ typedef struct ad3_solver {
     ad3_phase phase;
     int32_t column, begun; /* begun: those that were done with when the time was last over */
     int64_t round;
-    double tau; /* of the last minimum over the active states */
+    double tau; /* tau of the last minimum over the active states */
 } ad3_solver;
 
 /*

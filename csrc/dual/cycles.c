@@ -18,17 +18,17 @@
  * and four times MOST_STEPS, twice LEAST_STEPS, three times NEAR, a quarter and five times SHORT are as good but for
  * noise, or worse: 80 x 80 with fields 14 to 24 s. */
 enum {
-    MOST_TERMS = 500000, /* of a model: sorting edges cannot be cut into pieces */
+    MOST_TERMS = 500000, /* terms of a model: sorting edges cannot be cut into pieces */
     PIECE = 1000000,     /* operations between two looks at the clock: a millisecond or two */
-    ASCENT = 100000,     /* of coordinate ascent */
-    LEAST_STEPS = 100,   /* of an iteration */
+    ASCENT = 100000,     /* operations of coordinate ascent */
+    LEAST_STEPS = 100,   /* steps of an iteration */
     MOST_STEPS = 1000,
     CHECKED = 50 /* steps between two looks at how far the bound is from the other side */
 };
-static const double NEAR = 0.1;      /* of the gap: when both sides are near enough to go on to new cycles */
-static const double SHORT = 0.02;    /* of 1: what a cycle has to fall short by, ... */
-static const double SHORTEST = 1e-6; /* ... and in the end */
-static const double MERGED = 0.02;   /* of all nodes: contracted together */
+static const double NEAR = 0.1;      /* within this share of the gap both sides are near enough for new cycles */
+static const double SHORT = 0.02;    /* a new cycle falls short of 1 by this much, ... */
+static const double SHORTEST = 1e-6; /* ... and by this much in the end */
+static const double MERGED = 0.02;   /* this share of all nodes, contracted together, is enough for a round */
 
 typedef enum stage { PACKING, ASCENDING, FINDING, OVER } stage;
 
@@ -42,7 +42,7 @@ typedef struct cycles {
     int32_t *labels;
     uint8_t *side;
     stage stage;
-    int64_t steps; /* of this iteration */
+    int64_t steps; /* steps of this iteration */
     double cost;   /* lower bound on the weights that are violated */
     double shortfall;
     int64_t counted; /* operations of finder and ascent, as counted so far */

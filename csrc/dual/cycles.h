@@ -14,12 +14,12 @@
 typedef struct fgi_spins {
     int32_t n, m;      /* nodes and edges */
     int32_t *ends;     /* 2 m: from, to */
-    double *weight;    /* of edges, above 0 */
-    uint8_t *odd;      /* of edges: satisfied where the ends differ */
+    double *weight;    /* weights of edges, above 0 */
+    uint8_t *odd;      /* which edges are satisfied where their ends differ */
     int64_t *begin;    /* n + 1: where a node's edges begin in adj */
     int32_t *adj;      /* 2 m edges */
-    int32_t n_vars;    /* of the model */
-    int32_t *node;     /* of variables: their node, ... */
+    int32_t n_vars;    /* variables of the model */
+    int32_t *node;     /* per variable: its node, ... */
     uint8_t *flipped;  /* ... and whether their label is not the node's */
     int32_t ground;    /* the node that is always 1 */
     int whole;         /* the graph is all of the model */
@@ -36,7 +36,8 @@ fgi_spins *fgi_spins_create(const fgi_model *m);
 enum { FGI_SPINS_MET = -1, FGI_SPINS_LOST = -2 };
 fgi_spins *fgi_spins_contract(
     const fgi_spins *g, const int32_t *cluster, const uint8_t *flipped, int32_t n_clusters, int32_t *map);
-void fgi_spins_labels(const fgi_spins *g, const uint8_t *side, int32_t *labels); /* of nodes -> of variables */
+/* Turns sides of nodes into labels of variables. */
+void fgi_spins_labels(const fgi_spins *g, const uint8_t *side, int32_t *labels);
 void fgi_spins_free(fgi_spins *g);
 
 /* Sets of nodes that are known from each other. */
@@ -63,13 +64,13 @@ typedef struct fgi_packing {
     fgi_array edges; /* int32_t: of all cycles, one after the other */
     fgi_array begin; /* int64_t: n_cycles + 1 */
     int64_t n_cycles, cycle_capacity;
-    double *lambda, *lambda_anchor, *lambda_next; /* of cycles */
+    double *lambda, *lambda_anchor, *lambda_next; /* multipliers of cycles */
     double *polished;                             /* what the bound is made of */
     uint8_t *idle;                                /* rounds in which a cycle has had no weight */
-    double *z, *z_anchor, *z_next, *load;         /* of edges */
+    double *z, *z_anchor, *z_next, *load;         /* shares of edges */
     int32_t *degree;                              /* cycles of an edge */
     double omega, scale;                          /* weight of a step in lambda to one in z; the mean weight */
-    double first_residual, last_residual;         /* of the run from the anchor, and of the last iteration */
+    double first_residual, last_residual;         /* residuals of the run from the anchor, and of the last iteration */
     int64_t since_anchor, iterations;
     fgi_arena arena;
 } fgi_packing;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/work.h"
 
-enum { PLACE_WORK = 8 /* of finding where the messages of a factor begin */ };
+enum { PLACE_WORK = 8 /* work of finding where the messages of a factor begin */ };
 
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;

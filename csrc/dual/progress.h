@@ -7,7 +7,7 @@
 
 /* What a sweep adds up, and what is remembered between sweeps. */
 typedef struct fgi_progress {
-    fgi_sum bound;    /* of the sweep under way: maxima taken out of nodes and factors */
+    fgi_sum bound;    /* bound of the sweep under way: maxima taken out of nodes and factors */
     double magnitude; /* their absolute values, and those of the potentials */
     double model_magnitude;
     fgi_sum decoded; /* score of the labeling under way */

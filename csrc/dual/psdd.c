@@ -23,7 +23,7 @@ typedef enum stage {
 typedef struct psdd {
     fgi_dual_state d; /* mu holds lambda; sums holds the votes */
     int32_t *picks;   /* the slaves' labels, laid out as the factors' variables */
-    double *left;     /* of the unaries, when all slaves have taken their shares */
+    double *left;     /* what is left of the unaries when all slaves have taken their shares */
     int64_t factor;
     stage stage;
     double step; /* eta_0 */

@@ -105,7 +105,7 @@ static int add_edges(fgi_spins *g, const coupling *c, int64_t n, fgi_sum *top, i
 typedef struct terms {
     const fgi_model *m;
     fgi_sum constant;
-    fgi_sum *field; /* of variables */
+    fgi_sum *field; /* one per variable */
     coupling *couplings;
     int64_t n_couplings;
     double magnitude;

@@ -34,7 +34,7 @@ typedef struct srmp {
     int32_t *labels;
     fgi_first *first;
     stage stage;
-    double given_magnitude; /* of the model before unaries moved */
+    double given_magnitude; /* magnitude of the model before unaries moved */
     int is_part;            /* unaries move between runs: labels are those of the sweeps alone */
     int collect_all;        /* in the first sweep after a warm start: nothing is known about the factors */
     int64_t node;           /* next node of the stage, counted from its start */

@@ -43,7 +43,7 @@ enum {
     SINGLE_BEGIN = 8 /* ... and where more than these iterations are needed: making the copies costs about one */
 };
 static const double SINGLE_GAIN =
-    1e-9; /* of the bound, relative, per iteration: below it single precision has done its work */
+    1e-9; /* relative gain of the bound per iteration, below which single precision has done its work */
 
 typedef fgi_trws_edge edge;
 typedef fgi_trws trws;

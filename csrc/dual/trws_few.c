@@ -228,7 +228,7 @@ typedef struct sweep {
     const double *unary, *weights; /* weights are not looked at where a sweep is not weighted */
     const double *values;          /* all tables, and in single precision; NULL: in double */
     const float *rounded;
-    double weight_unit, score_unit; /* of what is in single precision */
+    double weight_unit, score_unit; /* units of what is in single precision */
     double *messages;
     int32_t *labels;
     double *record, *decoded; /* see fgi_trws */
@@ -332,7 +332,7 @@ INLINE_AVX2 int visit(
     }
     const v4d top = top_of(hat, K);
     double tops = _mm256_cvtsd_f64(top);
-    if (tops == -INFINITY || !forward) /* of the forward sweep's bound nothing else is used */
+    if (tops == -INFINITY || !forward) /* a bound uses nothing else of the forward sweep */
         fgi_trws_take(progress, s->record, i, 0, tops);
     if (tops == -INFINITY) return 0;
     hat = subtract(hat, top, K);

@@ -10,17 +10,17 @@
 #include "dual/trws_state.h"
 
 enum {
-    LEAST_ENTRIES = 1 << 10, /* of a table: below it looking at h takes as long as looking at the table */
-    MOST_ENTRIES = 1 << 21,  /* of one: its copy is read again and again, which does not pay from memory */
-    MOST_COPIES = 1 << 23,   /* of all: 64 MB */
-    LEAST_FACTORS = 8        /* that share it */
+    LEAST_ENTRIES = 1 << 10, /* entries of a table: below it looking at h takes as long as looking at the table */
+    MOST_ENTRIES = 1 << 21,  /* entries of a table: a copy is read again and again, which does not pay from memory */
+    MOST_COPIES = 1 << 23,   /* entries of all copies: 64 MB */
+    LEAST_FACTORS = 8        /* factors that share a table */
 };
 
 struct fgi_trws_shared {
     int32_t n[2];               /* labels of either side: rows and columns as they are stored */
     const double *by[2];        /* entry (x, y) at by[side][x * n[1 - side] + y] for x of that side */
     double *copy;               /* by[1]; NULL: the table is symmetric */
-    double *least[2], *most[2]; /* of the entries with this label */
+    double *least[2], *most[2]; /* extremes of the entries with this label */
 };
 
 static void free_one(fgi_trws_shared *t) {
@@ -145,7 +145,7 @@ int64_t fgi_trws_product_shared(const fgi_kernels *k, const fgi_trws_shared *t, 
         k->maxplus_rows(t->by[side] + (int64_t)begin * n_to, end - begin, n_to, w, h + begin, out);
         return 0;
     }
-    const int64_t first = kept * begin / n, last = kept * end / n; /* of those that are kept, the same part */
+    const int64_t first = kept * begin / n, last = kept * end / n; /* the same part of those that are kept */
     for (int32_t b = 0; b < n_to; b++) out[b] = -INFINITY;
     k->maxplus_some(t->by[side], n_to, n_to, list + first, last - first, w, h, out);
     for (int32_t b = 0; b < n_to; b++) out[b] += 0;

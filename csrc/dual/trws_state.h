@@ -78,7 +78,7 @@ struct fgi_trws {
     int32_t *list_rows;                /* max_card + 1: rows of a shared table that are read */
     int32_t *labels;
     struct fgi_first *first;
-    double *bands;    /* of the implicit tables; NULL: there are none */
+    double *bands;    /* differences of the implicit tables; NULL: there are none */
     int32_t *band_of; /* table: its band */
     int64_t n_bands;
     /* dual/trws_shared.c: tables that many factors share (NULL: there are none); per table, its number there, from 1
@@ -105,18 +105,18 @@ struct fgi_trws {
     double tops;     /* maxima taken out of those edges */
     fgi_arena arena; /* all of the above but the single-precision copies, which go before the rest */
     fgi_meter meter;
-    fgi_progress progress; /* of the block of nodes under way; of the sweep once that is complete */
-    fgi_trws_sums sums;    /* of the blocks before */
+    fgi_progress progress; /* sums of the block of nodes under way; of the sweep once that is complete */
+    fgi_trws_sums sums;    /* sums of the blocks before */
     int64_t block;
     /* Several threads: dual/trws_threads.c. */
-    int64_t end;         /* of the places to visit */
+    int64_t end;         /* end of the places to visit */
     int64_t then, cold;  /* the place where this thread goes on after them, and so many visits there that have to be
                           * prepared: by as many of the last ones here, twice (see ask_for_next in dual/trws_few.c) */
     const int32_t *list; /* the node at each place of a forward sweep; NULL: their order */
     double *record;      /* two per node: what it adds to the bound, which is summed in the order of nodes; NULL: sum */
     double *decoded;     /* per node: what its label adds to the score */
     fgi_trws_team *team; /* NULL: one thread */
-    double given_magnitude; /* of the model before unaries moved */
+    double given_magnitude; /* magnitude of the model before unaries moved */
     int is_part;            /* unaries move between runs: labels are those of the sweeps alone */
 };
 

@@ -27,7 +27,7 @@ typedef struct step {
 typedef struct walker {
     step *c;
     const fgi_model *m;
-    fgi_trws *s; /* of all: messages; thread 0 writes what is not an array */
+    fgi_trws *s; /* shared by all threads: messages; thread 0 writes what is not an array */
     fgi_trws *w; /* its own scratch memory */
     fgi_trws_team *team;
     int me;

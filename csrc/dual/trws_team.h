@@ -12,7 +12,7 @@ typedef struct fgi_trws_part {
     double top;            /* the largest entry */
     double score, decoded; /* the label that decoding likes best there: by how much, and what it adds to the score */
     int32_t label;
-    char rest[36]; /* of a cache line */
+    char rest[36]; /* fills a cache line */
 } fgi_trws_part;
 
 /* What a visit is about. Of the state the maker of waves reads what sweeps do not change. */
@@ -25,7 +25,7 @@ struct fgi_trws_team {
     fgi_pool *pool;
     int threads;
     fgi_trws *workers; /* the state, with scratch memory of their own */
-    double *scratch;   /* of all workers */
+    double *scratch;   /* scratch memory of all workers */
     /* Waves. */
     fgi_waves_maker *maker; /* NULL: not asked yet, or done */
     fgi_trws_visits seen;   /* by it */
@@ -39,7 +39,7 @@ struct fgi_trws_team {
     fgi_crowd crowd;
     fgi_counter *counters;
     fgi_trws_part *parts; /* three sets of one per thread: nodes of even and odd place, and messages */
-    double *tops;         /* of the edges of a node */
+    double *tops;         /* largest hats of the edges of a node */
 };
 
 int64_t fgi_trws_edge_entries(const fgi_model *m, const fgi_trws_edge *e);

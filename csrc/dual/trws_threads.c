@@ -10,7 +10,7 @@
 #include "dual/trws_team.h"
 #include "solver.h"
 
-enum { LEAST_ENTRIES = 1 << 15 }; /* of a sweep: starting a thread takes as long as some sweeps over fewer */
+enum { LEAST_ENTRIES = 1 << 15 }; /* entries of a sweep: starting a thread takes as long as some sweeps over fewer */
 
 static int64_t scratch_size(const fgi_structure *st) { return 8 * (int64_t)st->max_card + 3; }
 
@@ -76,7 +76,7 @@ int64_t fgi_trws_edge_entries(const fgi_model *m, const fgi_trws_edge *e) {
 
 typedef fgi_trws_visits context;
 
-/* Of the model alone: edges may be under construction. */
+/* Looks at the model alone, because edges may be under construction. */
 static double visit_work(const void *c, int64_t i) {
     const fgi_model *m = ((const context *)c)->m;
     const fgi_structure *st = m->s;

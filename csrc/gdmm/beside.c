@@ -57,8 +57,8 @@ int gdmm_beside_piece(void *of) {
 
 typedef struct pass {
     gdmm *g;
-    int64_t offset, first; /* of the factors; the block before it is for labelings */
-    double seconds, taken; /* for these, and by them */
+    int64_t offset, first; /* places among the factors; the block before `first` is for labelings */
+    double seconds, taken; /* allowed for labelings, and taken by them */
 } pass;
 
 static void run_block(void *context, int64_t begin, int64_t end, int worker) {

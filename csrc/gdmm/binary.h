@@ -79,11 +79,11 @@ typedef struct binary {
     fgi_sum sum_of_bound;
     double size_of_bound; /* magnitudes of what went into it */
     int32_t *labels;
-    double *worth;                 /* of a variable that is on, to the score of these labels */
+    double *worth;                 /* what a variable that is on is worth to the score of these labels */
     int64_t label_work, pass_work; /* links visited by labelings and by iterations */
-    double best;                   /* of the labelings found here, by the running score */
+    double best;                   /* best running score of the labelings found here */
     int32_t *first;                /* per variable: its list of ends of links, -1 when it is empty */
-    int32_t round;                 /* of the ascent, and whether it has changed anything */
+    int32_t round;                 /* round of the ascent, and whether it has changed anything */
     int changed;
     int settled;
     double window_bound; /* at the beginning of the window of certificates */

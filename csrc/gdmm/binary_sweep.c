@@ -49,7 +49,7 @@ int binary_expects_most(const fgi_solver *solver, const binary *b) {
         factors += (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
         positive += (double)b->positive_begin[i + 1];
     }
-    const double both = on / (double)st->n_vars; /* of a factor whose one end is on, that the other is, too */
+    const double both = on / (double)st->n_vars; /* probability that the other end of a factor is on, too, if one is */
     return both * factors / 2 + (1 - both) * positive > MOST_EXPECTED * (double)st->n_factors;
 }
 

@@ -9,7 +9,7 @@
 /* The relative error of a sum of n terms, in the sum of their magnitudes. */
 static double rounding(int64_t n) { return 0x1p-53 * (double)(n + 2); }
 
-/* Of the scores as they are: the closed form is rounded. */
+/* The maximum of the scores as they are: the closed form is rounded. */
 static double pair_maximum(const gdmm *g, int64_t f) {
     const gdmm_pair *t = &g->pairs[f];
     const gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;

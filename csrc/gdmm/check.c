@@ -4,7 +4,7 @@
 
 #ifdef FGI_CHECKED
 
-static const double ROUNDING = 1e-9; /* of a share, which is from 0 to 1 */
+static const double ROUNDING = 1e-9; /* rounding of a share, which is from 0 to 1 */
 
 static void check_slot(const gdmm_slot *s, int32_t card) {
     fgi_assert(s->n >= 0 && s->n <= card && (s->capacity == 0 || s->n <= s->capacity));

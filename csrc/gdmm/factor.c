@@ -8,7 +8,7 @@
 #include <string.h>
 #include "gdmm/gdmm.h"
 
-static const int32_t MAX_STEPS = 100; /* of fgi_simplex_ascend; one that is cut short goes on in the next pass */
+static const int32_t MAX_STEPS = 100; /* steps of an ascent; one that is cut short goes on in the next pass */
 
 static double clip(double p) { return p < 0 ? 0 : p > 1 ? 1 : p; }
 

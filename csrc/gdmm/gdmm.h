@@ -16,21 +16,18 @@
 /* The multiplier of a label that cannot be used: no factor state with it can win, and no inf - inf can arise. */
 #define GDMM_FORBIDDEN 0x1p600
 #define GDMM_IS_FORBIDDEN(mu) ((mu) >= 0.5 * GDMM_FORBIDDEN)
-#define GDMM_LARGEST 0x1p500 /* of a model's magnitude: multipliers never come near GDMM_FORBIDDEN then */
+#define GDMM_LARGEST 0x1p500 /* largest magnitude of a model: multipliers never come near GDMM_FORBIDDEN then */
 
-/* Of a sliced table, by the largest messages: what bounds on a product are made of, at first and at least. With 24, 16,
- * 12 or 8 at first the flow problems of bench/sorted_oracles.py take 1.6 to 2.5 times as long to 90 % with 1000 labels
- * (the first sweep falls short of it) and 1.2 to 1.4 times with 2000. */
+/* Bounds on a product are made of so many rows of a sliced table, by the largest messages, at first and at least
+ * (decision 0016). */
 enum { GDMM_FIRST_ROWS = 32, GDMM_LEAST_ROWS = 8 };
 enum { GDMM_SLOTS = 4096 }; /* per block of a pass over slots */
 enum { GDMM_BLOCK = 16 };   /* indices per block of a parallel pass, and per partial sum of a reduction */
 enum { GDMM_LONGER = 8 };   /* pieces of several threads: to wake them takes as long as a tenth of a piece of one */
 
-/* Of both formulations: over-relaxation, between 1 and 2; 1.5 to 1.8 is usual (Boyd et al. 2011). Iterations of the
- * binary one to a gap of 1e-4 with 1.25, 1.5, 1.75: 112, 104, 112 (500 variables, 1 % positive, bench/binary.py). */
+/* Both formulations over-relax between 1 and 2; 1.5 to 1.8 is usual (Boyd et al. 2011; decision 0016). */
 #define GDMM_RELAXATION 1.5
-/* Of both residuals, which are relative; the certificate must stand still, too. A tenth or ten times of it changed
- * nothing in 400 steps on five small models: they end by their gap. */
+/* Both residuals are relative and must be below this; the certificate must stand still, too (decision 0016). */
 #define GDMM_CONVERGED 1e-6
 /* Iterations between two looks at the balance of the residuals: a few, for them to follow. 2 and 10 take as many
  * iterations to .9995 of the way: the balance is hardly ever left. */
@@ -119,12 +116,12 @@ typedef struct gdmm {
     const fgi_kernels *kernels;
     gdmm_stage stage;
     int64_t cursor;  /* where the stage goes on after a pause */
-    double deadline; /* of the run under way: threads that work together look at it themselves */
+    double deadline; /* deadline of the run under way: threads that work together look at it themselves */
     int dense;       /* slots list all labels */
     gdmm_table *tables;
     int64_t n_sliced; /* tables done, during the set-up */
     int has_slices;   /* some tables have been read through slices */
-    int64_t on_trial; /* of these: so many may still turn out to be better read whole */
+    int64_t on_trial; /* how many sliced tables may still turn out to be better read whole */
 
     double *theta; /* unaries; -INFINITY also where propagation removed a label */
     int64_t n_slots;
@@ -132,10 +129,10 @@ typedef struct gdmm {
     gdmm_slot *slots;
     gdmm_active *active;
     int32_t *iota;    /* the labels of dense slots */
-    double *numbers;  /* of dense slots, three for every label, in the order of slots */
+    double *numbers;  /* numbers of dense slots, three for every label, in the order of slots */
     int64_t *number;  /* per block of slots: where its own begin */
     int has_slots;    /* dense slots have been given theirs */
-    int pass;         /* of the set-up, which is under way */
+    int pass;         /* pass of the set-up that is under way */
     gdmm_pair *pairs; /* per factor, or NULL when no factor is one */
     uint8_t *is_pair;
     fgi_order **order; /* per table */
@@ -163,13 +160,13 @@ typedef struct gdmm {
     gdmm_beside beside;
     int64_t next_adapt, next_bound, next_decode;
     int64_t work;      /* operations of the passes so far, an estimate that is the same in every run */
-    int64_t pass_work; /* of one iteration */
+    int64_t pass_work; /* work of one iteration */
     int64_t piece;     /* indices of a pass between two looks at the clock; whole blocks */
     int converged;
 
     gdmm_sweep *sweep;               /* where slots list all labels */
     int64_t sweep_entries;           /* table entries read by sweeps */
-    double sweep_first, sweep_bound; /* of the first sweep, and at the last look */
+    double sweep_first, sweep_bound; /* bounds of the first sweep, and at the last look */
     int swept;                       /* the first phase is over */
     int is_loaded;                   /* for the certificate that is under way */
     int64_t swept_at;                /* iterations then: those of the multiplier method are counted from here */
@@ -287,7 +284,7 @@ void gdmm_begin_climb(gdmm *g);
 int gdmm_climb(gdmm *g, double seconds);
 void gdmm_end_climb(gdmm *g);
 fgi_rc gdmm_begin_search(gdmm *g);
-double gdmm_search_share(const gdmm *g); /* of the work so far */
+double gdmm_search_share(const gdmm *g); /* share of the work so far */
 void gdmm_end_search(gdmm *g);
 
 /* gdmm/beside.c: what is to go on beside the factor pass or the sweep that comes next; a piece of that pass (1: it is

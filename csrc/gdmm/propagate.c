@@ -6,7 +6,7 @@
 #include "gdmm/gdmm.h"
 #include "model/consistency.h"
 
-static const int64_t LARGE_STATES = 1 << 18; /* of a table that is looked at by itself */
+static const int64_t LARGE_STATES = 1 << 18; /* states of a table that is looked at by itself */
 static const int64_t STEP_WORK = 500000;     /* entries between two looks at the clock */
 
 struct gdmm_propagation {

@@ -203,7 +203,7 @@ static void forbid(gdmm *g, int32_t i, int32_t a) {
 static void add_slice(
     const gdmm *g, const fgi_view *v, int at, int32_t label, int32_t begin, int32_t end, double *restrict given) {
     const gdmm_table *table = &g->tables[v->table];
-    const int side = at ^ v->transposed; /* of the table as it is stored */
+    const int side = at ^ v->transposed; /* side of the table as it is stored */
     const int32_t card = at ? v->rows : v->cols;
     if (v->kind != FGI_DENSE) {
         for (int32_t a = begin; a < end; a++) given[a] += at ? fgi_view_at2(v, a, label) : fgi_view_at2(v, label, a);

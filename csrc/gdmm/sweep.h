@@ -10,10 +10,10 @@
 typedef struct gdmm_hand {
     gdmm_worker *worker;
     double *hat, *given;
-    const double **delta; /* of a factor of more than two variables: the messages, */
-    int32_t *cards;       /* and how many labels they are for */
+    const double **delta; /* messages of a factor of more than two variables, ... */
+    int32_t *cards;       /* ... and how many labels they are for */
     int32_t *pick;        /* labels to look at closely */
-    int64_t entries;      /* read, since they were last counted */
+    int64_t entries;      /* entries read since they were last counted */
     char rest[64];        /* a cache line between what two threads write */
 } gdmm_hand;
 
@@ -39,10 +39,10 @@ struct gdmm_sweep {
     int forward, decode;
     int fresh;             /* no sweep has come before this one: all messages are to be collected */
     int64_t node, edge;    /* where the sweep goes on */
-    gdmm_tops tops, block; /* of the blocks before, and of the one under way */
+    gdmm_tops tops, block; /* tops of the blocks before, and of the one under way */
     double model_magnitude;
     double loaded;   /* the largest multipliers of all slots, where they were loaded */
-    double *largest; /* of it: blocks of slots */
+    double *largest; /* the same by blocks of slots */
     gdmm_hand hand;
     gdmm_team *team; /* NULL: one thread */
     double *cap;     /* per slot: where mu is w max(a) + cap it may be too large (oracle/sliced.h); -INFINITY: exact */
@@ -83,7 +83,7 @@ int64_t gdmm_collect(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l); /
  * not feasible, no labeling is. */
 double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
 int gdmm_sweep_alone(gdmm *g, gdmm_sweep *s);    /* a piece of the sweep by one thread, as gdmm_sweep_step */
-void gdmm_sweep_take(gdmm_sweep *s, double top); /* of the variable at s->node */
+void gdmm_sweep_take(gdmm_sweep *s, double top); /* takes the top of the variable at s->node */
 void gdmm_sweep_join(gdmm_sweep *s);             /* a block is complete */
 /* Parts of a visit, for the labels begin .. end: what forbids labels and finds the largest hat, what decodes (the best
  * of them, or -1; d->given has their scores), what hands hat out to the factors. */

@@ -26,7 +26,7 @@ typedef struct step {
 typedef struct walker {
     step *c;
     gdmm *g;
-    gdmm_sweep *s; /* of all: thread 0 writes what is not an array */
+    gdmm_sweep *s; /* shared by all threads: thread 0 writes what is not an array */
     gdmm_hand *d;
     gdmm_team *team;
     int me;

@@ -8,9 +8,9 @@
 #include "gdmm/team.h"
 
 enum {
-    LEAST_ENTRIES = 1 << 15, /* of a sweep: starting a thread takes as long as some sweeps over fewer */
+    LEAST_ENTRIES = 1 << 15, /* entries of a sweep: starting a thread takes as long as some sweeps over fewer */
     LINK_WORK = 60,          /* the fixed cost of a message in nanoseconds, as on grids of binary variables */
-    VARIABLE_WORK = 40,      /* and of a visit */
+    VARIABLE_WORK = 40,      /* the fixed cost of a visit in nanoseconds */
     COLD = 32                /* visits that it takes the hardware to foresee the next ones, at a new place */
 };
 
@@ -179,7 +179,7 @@ static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
 typedef struct pair {
     gdmm *g;
     gdmm_sweep *s;
-    int done;        /* of the sweep */
+    int done;        /* the sweep is done */
     atomic_int stop; /* labelings are over, or the sweep is infeasible, or the time is over */
 } pair;
 

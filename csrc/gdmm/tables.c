@@ -14,8 +14,8 @@
  * a factor's products until nine tenths of the way to the best bound are closed; and an iteration of a factor with
  * sparse messages (10 to 20 us, whatever its size). */
 static const double SLICING = 20, SLICED_LABEL = 100, PRODUCTS = 10, SPARSE_ITERATION = 50000;
-/* Of all messages, at some 50 bytes each; more where variables have few labels, of which a list would hold most anyway.
- * 777,600 voxels of 5 labels (23 million): gap .77 after 20 s with sparse messages, 2.9e-4 with these. */
+/* Slots are dense up to so many labels in all messages, some 50 bytes each; up to more where variables have few labels,
+ * of which a list would hold most anyway (decision 0016). */
 static const int64_t DENSE_LABELS = 20000000, DENSE_FEW = 60000000;
 enum { FEW_LABELS = 64 };
 /* Entries beyond which products with an even table are listed (oracle/sliced.h). One of random scores, shared by 298

@@ -9,17 +9,17 @@
 /* What a thread has found in its labels of a variable. */
 typedef struct gdmm_part {
     double top;    /* the largest hat */
-    double score;  /* of the label that decoding likes best; */
+    double score;  /* score of the label that decoding likes best */
     int32_t label; /* -1: none */
     int some_forbidden;
-    char rest[40]; /* of a cache line */
+    char rest[40]; /* fills a cache line */
 } gdmm_part;
 
 struct gdmm_team {
     fgi_pool *pool;
     int threads;
     gdmm_hand *hands;
-    int64_t entries; /* of a sweep */
+    int64_t entries; /* entries that a sweep reads */
     /* Waves. */
     const gdmm *seen; /* by the maker: what sweeps do not change */
     fgi_waves_maker *maker;

@@ -20,14 +20,14 @@ typedef struct reduction {
     fgi_draft draft;
     int32_t *fixed;     /* label of a fixed variable, -1 for a free one */
     int32_t *index;     /* new number of a free variable */
-    int32_t *labels;    /* of all variables: the fixed ones at theirs */
-    int32_t *free, *at; /* of one factor: its free variables, or their label counts; the labels of all of them */
+    int32_t *labels;    /* labels of all variables: the fixed ones at theirs */
+    int32_t *free, *at; /* about one factor: its free variables, or their label counts; the labels of all of them */
     slice *slices;
     int64_t n_slices, slice_capacity;
     int64_t *hash;     /* open addressing over slices: number + 1, or 0 */
     int64_t hash_size; /* a power of two; 0: none yet */
     fgi_folding folding;
-    double *scores; /* of the labels of one variable */
+    double *scores; /* scores of the labels of one variable */
     fgi_arena arena;
 } reduction;
 

@@ -44,7 +44,7 @@ void fgi_draft_free(fgi_draft *d);
 
 /* All return the number of what was added, and -1 once memory is short. */
 int32_t fgi_draft_variable(fgi_draft *d, int32_t card, const double *unary);
-int32_t fgi_draft_shared(fgi_draft *d, int32_t table); /* of `from`; copied when it is first used */
+int32_t fgi_draft_shared(fgi_draft *d, int32_t table); /* a table of `from`; copied when it is first used */
 /* A dense table, and where its entries go: valid until the next table. */
 int32_t fgi_draft_dense(fgi_draft *d, int32_t arity, const int32_t *dims, double **values);
 int32_t fgi_draft_implicit(fgi_draft *d, int32_t kind, double p0, double p1);

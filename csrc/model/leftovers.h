@@ -37,7 +37,7 @@ static inline double fgi_leftover_at(const fgi_leftovers *x, int64_t k, const in
 /* ---- where factors over one variable or none add up ----------------------------------------------------------- */
 
 typedef struct fgi_folding {
-    fgi_array terms;  /* of variables that have unary scores already */
+    fgi_array terms;  /* terms of variables that have unary scores already */
     fgi_array scores; /* double: those of the terms */
     fgi_partials constant;
     int constants, forbidden; /* how many there were, 2 for more; was one -INFINITY? */

@@ -15,8 +15,8 @@ typedef struct fgi_table_facts {
     double second;       /* the largest value below max; -INFINITY if there is none */
     double min_finite;   /* INFINITY if every state is forbidden */
     int64_t n_forbidden; /* entries that are -INFINITY */
-    /* Of a dense table: entries depend on the distance of two labels alone, and from this one on they are all the same,
-     * and no more than those before. 0: other tables, and those too small for it to matter. */
+    /* The entries of a dense table depend on the distance of two labels alone, and from this distance on they are all
+     * the same, and no more than those before. 0: other tables, and those too small for it to matter. */
     int32_t reach;
 } fgi_table_facts;
 
@@ -119,7 +119,7 @@ typedef struct fgi_view {
     const double *values; /* dense only */
     double weight, p0, p1;
     int32_t rows, cols; /* label counts of the first and second variable (cols = 1 for arity 1) */
-    int32_t reach;      /* of the table's facts */
+    int32_t reach;      /* reach of the table, from its facts */
 } fgi_view;
 
 static inline int64_t fgi_factor_begin(const fgi_structure *s, int64_t f) {

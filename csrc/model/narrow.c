@@ -11,13 +11,13 @@
 
 typedef struct narrowing {
     const fgi_model *m;
-    const int32_t *labels; /* of the given labeling */
+    const int32_t *labels; /* labels of the given labeling */
     int32_t most;
     int32_t *kept, *n;  /* per variable: `most` labels, ascending; how many */
     double *beside;     /* per label of all variables: its score beside the labeling */
     uint8_t *taken;     /* per label of one variable */
-    int32_t *best;      /* of one variable: the best labels so far, in their order */
-    int32_t *at, *same; /* of one factor: places in the lists of its variables; numbers of variables */
+    int32_t *best;      /* the best labels of one variable so far, in their order */
+    int32_t *at, *same; /* about one factor: places in the lists of its variables; numbers of variables */
     fgi_draft draft;
     fgi_arena arena;
 } narrowing;
@@ -45,7 +45,7 @@ static void add_beside(narrowing *r, int64_t f) {
     }
 }
 
-/* Of the labels that are not taken, the `most` with the largest scores are; ties go to the first. */
+/* Takes the `most` labels with the largest scores, out of those not taken; ties go to the first. */
 static void take_best(narrowing *r, const double *score, int32_t card, int32_t most) {
     int32_t have = 0;
     for (int32_t a = 0; a < card && most > 0; a++) {

@@ -22,7 +22,7 @@
 typedef struct fgi_link {
     int64_t mu; /* offset of the message */
     int32_t factor;
-    int16_t position;               /* of the variable in the factor */
+    int16_t position;               /* position of the variable in the factor */
     uint8_t has_earlier, has_later; /* whether the factor has variables before and after this one */
 } fgi_link;
 

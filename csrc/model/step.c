@@ -3,10 +3,10 @@
 #include "base/util.h"
 
 enum { MOST_TERMS = 20000000 };        /* a look at more takes a tenth of a second and longer, without a clock */
-static const double LEAST_STEP = 1e-5; /* of the largest cost: finer steps do not help */
-static const double SAME = 1e-7;       /* of a step: closer than this is the same */
+static const double LEAST_STEP = 1e-5; /* share of the largest cost: finer steps do not help */
+static const double SAME = 1e-7;       /* share of a step: closer than this is the same */
 static const double MOST_ERROR =
-    5e-10; /* of a step: differences below are rounding for a search, too: it may not notice them */
+    5e-10; /* share of a step: a search, too, may not notice differences below it, which are rounding */
 
 /* Costs are maximum - score >= 0. The greatest common step so far; 0: none seen yet, negative: there is none. */
 typedef struct divisor {
@@ -72,7 +72,7 @@ static const double *values_of(const fgi_model *m, const fgi_view *v, double *sc
 typedef struct table_steps {
     divisor costs; /* without weights */
     int is_known;
-    double weight, deviation; /* of the factor seen last; weight 0: none yet */
+    double weight, deviation; /* about the factor seen last; weight 0: none yet */
 } table_steps;
 
 static int divide_factor(divisor *d, const fgi_model *m, const fgi_view *v, table_steps *tables, double *scratch) {

@@ -5,14 +5,14 @@
 #include "base/barrier.h"
 #include "base/util.h"
 
-static const double RUN_WORK[2] = {1500, 5e4}; /* of a run, at least and at most: nanoseconds */
+static const double RUN_WORK[2] = {1500, 5e4}; /* length of a run, at least and at most, in nanoseconds */
 static const double RUNS_A_THREAD = 64;        /* at least: else they are shorter */
-static const double LONGEST = 1e5;             /* of a task: then comes a look at the clock */
+static const double LONGEST = 1e5;             /* longest task in nanoseconds: then comes a look at the clock */
 static const double TAKING = 100;              /* a task */
 static const double WAITING = 400;             /* for another thread's task that has just ended */
 static const double OUT_OF_ORDER = 2;          /* times as long takes a visit where those before are elsewhere */
 static const double LEAST_GAIN = 1.25;         /* estimated: below it threads are not worth their trouble */
-static const double ENOUGH = 0.7;              /* of the number of threads: no other way of making tasks is tried */
+static const double ENOUGH = 0.7;              /* a gain of this share of the threads is enough */
 
 typedef struct task {
     int64_t begin, end;  /* places of the forward sweep */

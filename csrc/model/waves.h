@@ -34,7 +34,7 @@ void fgi_waves_begin(fgi_waves *w, int forward);
 typedef int fgi_task_body(void *context, int64_t begin, int64_t end, int64_t then, int worker);
 /* What one thread does before it joins the sweep, which another begins alone meanwhile; it may pause, too. */
 typedef struct fgi_aside {
-    int (*piece)(void *context); /* of a millisecond or so; 1: that was the last */
+    int (*piece)(void *context); /* a piece of a millisecond or so; 1: that was the last */
     void *context;
 } fgi_aside;
 int fgi_waves_run(

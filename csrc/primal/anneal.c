@@ -20,7 +20,7 @@ struct fgi_anneal {
     fgi_local *local;
     double hottest, temperature, penalty;
     int64_t cursor;
-    int64_t begun, budget; /* of this annealing, in operations */
+    int64_t begun, budget; /* operations before this annealing, and those it may take */
     int64_t operations;    /* since creation, those of the labeling apart */
 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    SIZE_CLASSES = 40, /* of buffers, by powers of two */
+    SIZE_CLASSES = 40, /* buffers are kept by powers of two: so many classes of sizes */
     GATHER = 64,       /* entries whose places are looked up once and used for a whole run */
     MAX_ARITY = 64,
     PER_BUCKET = 300, /* operations counted for the bookkeeping of a bucket, */

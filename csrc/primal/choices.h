@@ -21,7 +21,7 @@ typedef struct fgi_choices {
 fgi_choices *fgi_choices_create(const fgi_model *m);
 void fgi_choices_free(fgi_choices *c);
 void fgi_choices_count(fgi_choices *c, const int32_t *labels, int64_t n_vars); /* anew, for a whole labeling */
-void fgi_choices_change(fgi_choices *c, int32_t from, int32_t to);             /* of one variable */
+void fgi_choices_change(fgi_choices *c, int32_t from, int32_t to);             /* one variable changes */
 
 static inline int32_t fgi_choices_number(const fgi_choices *c) { return c->n_used + (c->n_used < c->n_labels); }
 

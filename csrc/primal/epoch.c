@@ -16,7 +16,7 @@ static const double ANNEALING = 0.125, DENSE_ANNEALING = 0.25;        /* one of 
  * the first: 39034, 9661, -39548. */
 static const double LONGER = 3, LONGEST_ANNEALING = 2;
 static const double LITTLE_ANNEALING = 16; /* all work is more than that of the last: time for another */
-static const double ANNEAL_COST = 4;       /* of its operations, see fgi_primal_work; 2: 3 of 42 higher, 2 lower */
+static const double ANNEAL_COST = 4;       /* work of one operation of annealing, see fgi_primal_work (decision 0016) */
 static const double MOST_JOINING = 0.125;  /* one search on joined elites */
 
 enum {

@@ -8,7 +8,7 @@ enum {
     SHORTENED = 4096,    /* states of a table whose clauses are shortened: that takes time quadratic in them */
     PAIRWISE_LABELS = 64 /* "at most one label" takes a clause per pair */
 };
-static const int64_t MOST_STATES = 20000000; /* of all tables with forbidden entries */
+static const int64_t MOST_STATES = 20000000; /* states of all tables with forbidden entries */
 
 struct fgi_feasible {
     const fgi_model *m;
@@ -18,8 +18,8 @@ struct fgi_feasible {
     int32_t *live;  /* per variable: labels that the unaries allow */
     int32_t *nth;   /* per label, laid out as the unaries: its number among the live ones; -1: not live */
     int64_t factor; /* next to encode */
-    int64_t work;   /* of encoding */
-    uint8_t *table; /* of the factor at hand: 1 forbidden, 2 in a clause already */
+    int64_t work;   /* work of encoding */
+    uint8_t *table; /* states of the factor at hand: 1 forbidden, 2 in a clause already */
     int64_t room;
 };
 

@@ -5,9 +5,10 @@
 
 enum {
     OPERATIONS_PER_LOOK = 50000, /* below a millisecond */
-    FIRST_BACKTRACKS = 200       /* of the first attempt; each has four times as many as the one before */
+    FIRST_BACKTRACKS = 200       /* backtracks of the first attempt; each has four times as many as the one before */
 };
-static const int64_t FIRST_OPERATIONS = 20000000; /* of an attempt: some tenths of a second; they grow likewise */
+static const int64_t FIRST_OPERATIONS =
+    20000000; /* operations of the first attempt, growing likewise: some tenths of a second */
 
 struct fgi_first {
     fgi_construct *construct;

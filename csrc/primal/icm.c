@@ -21,7 +21,7 @@ typedef struct icm {
 } icm;
 
 enum { STALE_ASCENTS = 1000 };         /* in a row without a better labeling: there is little more to gain */
-enum { RELABELLED = 20 };              /* of so many variables one is, where an ascent starts anew */
+enum { RELABELLED = 20 };              /* one of so many variables is relabelled where an ascent starts anew */
 enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well below a millisecond */
 
 /* From a part of the incumbent, or, while there is none, of the last labeling. */

@@ -11,7 +11,7 @@
 #include "model/model.h"
 
 typedef struct fgi_join {
-    fgi_model *model; /* of the sets */
+    fgi_model *model; /* model whose variables are the sets */
     int64_t n_vars;
     int32_t *set;                    /* per variable; -1: all agree, and there is no other label to offer */
     int32_t *origin;                 /* per state, laid out as the unaries of the model: a labeling, or -1: flipped */

@@ -35,7 +35,7 @@ struct fgi_local {
     int32_t mark;
     double mark_score;
     int64_t mark_violations;
-    fgi_effects *effects; /* of labels used last; NULL: none are kept */
+    fgi_effects *effects; /* effects of labels used last; NULL: none are kept */
     fgi_choices *choices; /* NULL: all labels are */
     fgi_arena arena;
 };

@@ -14,20 +14,15 @@
 #include "primal/search.h"
 #include <string.h>
 
-/* Seven models (grid, alignment, protein, detection, dynamic network, random, hard constraints), two seeds, 1e8
- * operations: a quarter and four times LEAST_TABU, WARM_UP, MOST_TABU, FIRST_SWEEPS and the patience, a tenth and ten
- * times EPOCH_WORK all end higher on some (0 to 4 of the seven) and lower on others (0 to 4). 21 models, two seeds, 2e7
- * operations, half and twice of each, runs that end higher and lower of 42: STALE 7, 4 and 11, 6, CONSTRUCT_COST 4, 2
- * and 1, 3 (all with hard constraints), DENSE_STALE 2, 2 and 2, 2, SHORT_EPOCH 2, 0 and 2, 0 (a complete model),
- * REPAIR_COST none. */
+/* Decision 0016 has what half and twice of these numbers do. */
 enum {
     CHUNK = 100000,        /* operations between two looks at the clock: some tenths of a millisecond */
-    FIRST_SWEEPS = 64,     /* of an annealing; later ones are longer */
+    FIRST_SWEEPS = 64,     /* sweeps of the first annealing; later ones are longer */
     SHORT_EPOCH = 16,      /* work per operation of that one: four times what it takes */
-    CONSTRUCT_COST = 30,   /* of an operation of feasible rounding, see fgi_primal_work */
-    REPAIR_COST = 5,       /* of one of repair */
-    CONSTRUCT_PIECES = 20, /* of CHUNK operations, once a feasible labeling is known */
-    PATIENT_CHANGES = 15,  /* of all labels without a gain, see patience */
+    CONSTRUCT_COST = 30,   /* work of an operation of feasible rounding, see fgi_primal_work */
+    REPAIR_COST = 5,       /* work of an operation of repair */
+    CONSTRUCT_PIECES = 20, /* pieces of CHUNK operations, once a feasible labeling is known */
+    PATIENT_CHANGES = 15,  /* changes of all labels without a gain, see patience */
     DENSE_CHANGES = 32, /* labels of neighbours per label: a model is dense; grids 4, the dense ones tried 39 to 299 */
     EPOCH_WORK = 10000  /* per label and variable of a factor: what an epoch may take while there are few */
 };

@@ -63,7 +63,7 @@ fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patie
 int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
 void fgi_tabu_stop(fgi_tabu *t); /* the next run goes back to the best labeling, and ends */
 int64_t fgi_tabu_operations(const fgi_tabu *t);
-/* Of the run under way: violations and score of its best labeling so far, and the labels. */
+/* Violations and score of the best labeling so far of the run under way, and its labels. */
 int64_t fgi_tabu_best(const fgi_tabu *t, double *score);
 void fgi_tabu_best_labels(const fgi_tabu *t, int32_t *labels);
 
@@ -143,7 +143,7 @@ typedef struct fgi_move {
     int32_t block_arm, kick_arm, shape_arm, fusion_arm;
     int64_t n_region;
     int64_t cursor, n_proposed; /* progress of PROPOSE and APPLY */
-    int32_t parameter;          /* of the fusion: label, direction or elite */
+    int32_t parameter;          /* parameter of the fusion: label, direction or elite */
     int32_t n_kicked;           /* the first of the region, held at their new labels during the first block */
     fgi_thin_options options;
     double begun; /* work done before this move */
@@ -173,9 +173,9 @@ typedef struct fgi_primal {
     double style_work[FGI_STYLES], kind_work[FGI_PRIMAL_KINDS];
     int32_t n_regions;
     int64_t region_size[FGI_REGION_SIZES];
-    int64_t cost_limit;           /* of a block: states in all its tables */
+    int64_t cost_limit;           /* states in all tables of a block, at most */
     int32_t warm_up, warm_up_arm; /* moves over all variables still to be made, and their block */
-    int32_t *alternatives;        /* of a fusion */
+    int32_t *alternatives;        /* alternatives of a fusion */
     double overhead;              /* work of choosing, see fgi_primal_work */
     double gain_scale;            /* what a usual success gains */
     /* epoch */
@@ -185,11 +185,11 @@ typedef struct fgi_primal {
     int64_t construct_pieces;      /* that may still be spent on it, or on repair */
     double epoch_begun, last_gain; /* work */
     double kind_begun;             /* the same of the first epoch of this kind */
-    int64_t kind_violations;       /* of the best then */
+    int64_t kind_violations;       /* violations of the best labeling at that time */
     double kind_score;
     int32_t *start;                            /* scratch labeling */
     int32_t *before;                           /* labels before the move under way, when they are reported */
-    int32_t parent, first_parent, last_parent; /* of a crossing: the one at hand, where it began, the last to come */
+    int32_t parent, first_parent, last_parent; /* a crossing's parents: at hand, the first, the last to come */
     int32_t *focus;                            /* variables the start has changed: moves begin there half of the time */
     int64_t n_focus, next_focus;
     fgi_elites elites;
@@ -219,7 +219,7 @@ int fgi_primal_better(
 void fgi_moves_init(fgi_primal *s);
 fgi_rc fgi_move_choose(fgi_primal *s);
 int fgi_move_propose(fgi_primal *s, int64_t max_operations); /* alternatives of a fusion; 1 when done */
-void fgi_move_start_block(fgi_primal *s);                    /* of the region without what was kicked */
+void fgi_move_start_block(fgi_primal *s);                    /* begins a block of the region without what was kicked */
 
 /* primal/epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
 void fgi_primal_begin_epoch(fgi_primal *s, const int32_t *best);

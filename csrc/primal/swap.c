@@ -39,7 +39,7 @@ struct fgi_swap {
     int64_t n_pairs;
     int32_t *between; /* factors */
     int64_t *until;   /* per label, laid out as the unaries: the step from which it may be taken again */
-    int64_t step;     /* of all runs: never reset, so that old entries are void */
+    int64_t step;     /* steps of all runs: never reset, so that old entries are void */
     int64_t patience, stale;
     int32_t *undo; /* changes since the best labeling of this run: variable, label before */
     int64_t n_undo, undo_capacity;

@@ -42,14 +42,14 @@ struct fgi_tabu {
     const fgi_model *model;
     fgi_local *local;
     int64_t *until;      /* per label, laid out as the unaries: the step from which it may be taken again */
-    int64_t step;        /* of all runs: never reset, so that old entries are void */
+    int64_t step;        /* steps of all runs: never reset, so that old entries are void */
     const int32_t *vars; /* the region, borrowed */
     int64_t n_vars, patience, stale;
     int32_t *place;     /* per variable of the model: where it is in the region, if vars says so, too */
     int64_t n_known;    /* variables of the region, from the first on, whose changes are known */
     change *changes;    /* per place */
     game *games;        /* a tree in the order of a heap; its leaves, from n_vars on, are the places */
-    int64_t capacity;   /* of both, in places */
+    int64_t capacity;   /* places that both arrays have room for */
     int32_t *disturbed; /* places whose change has to be looked up again, each once */
     uint8_t *is_disturbed;
     int64_t n_disturbed;

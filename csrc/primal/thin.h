@@ -19,7 +19,7 @@ void fgi_thin_free(fgi_thin *s);
 typedef struct fgi_thin_options {
     int32_t log_limit;     /* largest clique table, in 1/FGI_LOG_UNIT bits */
     int64_t cost_limit;    /* stop when the cliques' tables together exceed this */
-    int32_t sample;        /* of so many random variables the one with the largest clique is given up */
+    int32_t sample;        /* the variable with the largest clique is given up, out of so many random ones */
     int32_t last_in_first; /* per cent: how often a variable jumps the queue of its size when its size changes */
     int32_t two_states;    /* for fusion moves: every variable counts one bit */
     int32_t sweep;         /* grow one front through the region instead */

@@ -59,7 +59,7 @@ static int one(fgi_rng *rng, int round) {
         for (int i = 0; i < n; i++) REQUIRE(back[i] == labels[k][i]);
     }
     fgi_join_free(&j);
-    fgi_join_free(&j); /* of nothing */
+    fgi_join_free(&j); /* nothing was joined */
     fgi_model_free(m);
     return 0;
 }

@@ -29,7 +29,7 @@ static fgi_rc answer(const fgi_sparse *s, double shift, double *mu, double *p, f
     return rc;
 }
 
-static double slope; /* of the first run, which had enough memory */
+static double slope; /* slope of the first run, which had enough memory */
 
 static fgi_rc job(void *given) {
     double mu[LABELS], p[STATES], g[LABELS], d_unary[LABELS], d_table[STATES];
