@@ -53,8 +53,8 @@ struct fgi_solver {
     fgi_event *trace;
     int64_t n_trace, trace_capacity;
     fgi_pool *pool;      /* NULL with one thread */
-    fgi_lattice lattice; /* scores that can occur, ... */
-    int has_lattice;     /* ... once they have been looked for */
+    fgi_lattice lattice; /* scores that can occur */
+    int has_lattice;     /* `lattice` has been looked for */
     int32_t finder;      /* fgi_finder of the labelings considered now */
     int64_t pause_at;    /* entries touched: see fgi_solver_pause_at */
     int amid;            /* the last run was ended by time */

@@ -13,8 +13,8 @@ from fginfer.options import check_whole
 
 GIB = 1 << 30
 MOST_THREADS = 1024  # as in the core
-MOST = 8 * GIB  # by default never more than this, ...
-SHARE = 0.5  # ... nor than this share of the machine's memory
+MOST = 8 * GIB  # by default, never more than this
+SHARE = 0.5  # by default, never more than this share of the machine's memory
 UNLISTED, PER_BYTE = 256 << 20, 1000  # what a file describes without listing: so many bytes, or so many a byte of it
 # What a compressed file may unpack to: so many bytes, or so many a byte of it. The models we know have 54 at
 # most (gzip), a file of blanks 1030 (gzip), 7000 (xz) or 10^6 (bzip2).

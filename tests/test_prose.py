@@ -73,8 +73,22 @@ def test_no_comment_begins_with_of() -> None:
     assert begins_with_of(all_python() + all_c()) == []
 
 
+def runs_on(comment: Comment) -> bool:
+    """Whether it is a piece of a sentence that begins or goes on in another comment."""
+    return bool(re.match(r"\.\.\.", comment.text) or re.search(r"([^,] \.\.\.|,)$", comment.text))
+
+
+def test_no_sentence_runs_on_over_several_comments() -> None:
+    assert [f"{c.place}: {c.text[:60]}" for c in all_python() + all_c() if runs_on(c)] == []
+
+
 def test_comments_inside_functions_are_short() -> None:
     assert [c.place for c in all_python() + all_c() if c.is_inside and c.lines > MOST_LINES] == []
+
+
+def test_pieces_of_sentences_are_seen() -> None:
+    said = [Comment("", text, False, 1) for text in ("begins ...", "... goes on", "one,", "0, 1, ...", "A sentence.")]
+    assert [runs_on(comment) for comment in said] == [True, True, True, False, False]
 
 
 def test_the_reader_of_comments_sees_them(tmp_path: Path) -> None:

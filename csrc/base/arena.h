@@ -23,6 +23,6 @@ void *fgi_arena_take_zero(fgi_arena *a, int64_t n, size_t size);
 /* Zero, too, for what may never be used: a large block takes no time, and no memory, before it is. */
 void *fgi_arena_take_blank(fgi_arena *a, int64_t n, size_t size);
 void *fgi_arena_copy(fgi_arena *a, const void *from, int64_t n, size_t size);
-void fgi_arena_free(fgi_arena *a); /* and it is as at the beginning */
+void fgi_arena_free(fgi_arena *a); /* frees all blocks: the arena is as at the beginning */
 
 #endif

@@ -20,7 +20,7 @@ typedef struct fgi_array {
 } fgi_array; /* begins as {0} */
 
 int fgi_array_reserve(fgi_array *a, int64_t more, size_t size); /* room for `more` elements; 0: no memory */
-void fgi_array_free(fgi_array *a);                              /* and it is as at the beginning */
+void fgi_array_free(fgi_array *a);                              /* frees the memory: the array is as at the beginning */
 
 static inline int fgi_array_push_i32(fgi_array *a, int32_t x) {
     if (a->n == a->capacity && !fgi_array_reserve(a, 1, sizeof x)) return 0;

@@ -15,7 +15,7 @@ static int has(unsigned registers, int bit) {
 }
 
 int fgi_cpu_has_avx2(void) { return has(0x06u, 5); }    /* SSE and AVX registers */
-int fgi_cpu_has_avx512(void) { return has(0xe6u, 16); } /* and the three kinds of AVX-512 */
+int fgi_cpu_has_avx512(void) { return has(0xe6u, 16); } /* the system also saves the three kinds of AVX-512 registers */
 #elif defined(__x86_64__) && defined(__GNUC__)
 int fgi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") != 0; }
 int fgi_cpu_has_avx512(void) { return __builtin_cpu_supports("avx512f") != 0; }

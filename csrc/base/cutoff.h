@@ -10,8 +10,8 @@
 #include <string.h>
 
 typedef struct fgi_cutoff {
-    uint32_t key;  /* numbers with a larger key are taken, */
-    int64_t equal; /* and so many with this one */
+    uint32_t key;  /* numbers with a larger key are taken */
+    int64_t equal; /* how many numbers with this very key are taken */
 } fgi_cutoff;
 
 /* The bits of a number, in the order of the numbers. */

@@ -7,7 +7,7 @@ void fgi_partials_add(fgi_partials *p, double x) {
     for (int k = 0; k < p->n; k++) {
         const double y = p->at[k], sum = x + y;
         if (isinf(sum)) {
-            p->at[0] = sum; /* and so it stays */
+            p->at[0] = sum; /* no later term changes that */
             p->n = 1;
             return;
         }

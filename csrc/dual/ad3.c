@@ -15,7 +15,7 @@
 
 enum {
     BOUND_EVERY = 4, /* iterations between two bounds: one asks each factor once, an iteration at least once */
-    RHO_EVERY = 10,  /* and between two looks at the balance of the residuals */
+    RHO_EVERY = 10,  /* iterations between two looks at the balance of the residuals */
     POINT_BYTES = 64 /* bytes of a factor whose active states are there: four states of two labels */
 };
 /* Both residuals end below CONVERGED; rho changes by RHO_STEP once their ratio is beyond BALANCE (residual balancing,

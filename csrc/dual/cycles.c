@@ -26,8 +26,8 @@ enum {
     CHECKED = 50 /* steps between two looks at how far the bound is from the other side */
 };
 static const double NEAR = 0.1;      /* within this share of the gap both sides are near enough for new cycles */
-static const double SHORT = 0.02;    /* a new cycle falls short of 1 by this much, ... */
-static const double SHORTEST = 1e-6; /* ... and by this much in the end */
+static const double SHORT = 0.02;    /* a new cycle falls short of 1 by this much at first */
+static const double SHORTEST = 1e-6; /* a new cycle falls short of 1 by this much in the end */
 static const double MERGED = 0.02;   /* this share of all nodes, contracted together, is enough for a round */
 
 typedef enum stage { PACKING, ASCENDING, FINDING, OVER } stage;

@@ -19,8 +19,8 @@ typedef struct fgi_spins {
     int64_t *begin;    /* n + 1: where a node's edges begin in adj */
     int32_t *adj;      /* 2 m edges */
     int32_t n_vars;    /* variables of the model */
-    int32_t *node;     /* per variable: its node, ... */
-    uint8_t *flipped;  /* ... and whether their label is not the node's */
+    int32_t *node;     /* per variable: its node */
+    uint8_t *flipped;  /* per variable: its label is the opposite of the node's */
     int32_t ground;    /* the node that is always 1 */
     int whole;         /* the graph is all of the model */
     double top, error; /* score of a labeling: top - the weights that are violated, within error */
@@ -46,7 +46,8 @@ typedef struct fgi_bonds {
     uint8_t *differs; /* from the parent */
 } fgi_bonds;
 void fgi_bonds_clear(fgi_bonds *b, int32_t n);
-int32_t fgi_bonds_root(fgi_bonds *b, int32_t node, uint8_t *differs); /* and whether node differs from it */
+/* The root of a node; *differs: whether the node differs from it. */
+int32_t fgi_bonds_root(fgi_bonds *b, int32_t node, uint8_t *differs);
 /* 1: they were not known from each other; 0: they were, as said; -1: they were, but not so. */
 int fgi_bonds_join(fgi_bonds *b, int32_t i, int32_t j, int differ);
 

@@ -39,8 +39,8 @@
 enum {
     FEW_DEGREE = FGI_TRWS_FEW_DEGREE,
     EDGES_AHEAD = 4,          /* edges of a node whose data are asked for before their turn */
-    SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays where the tables do not fit in cache, ... */
-    SINGLE_BEGIN = 8 /* ... and where more than these iterations are needed: making the copies costs about one */
+    SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays for more entries, which do not fit in cache */
+    SINGLE_BEGIN = 8 /* automatic precision: single pays beyond these iterations, one of which the copies cost */
 };
 static const double SINGLE_GAIN =
     1e-9; /* relative gain of the bound per iteration, below which single precision has done its work */

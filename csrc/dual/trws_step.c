@@ -11,9 +11,9 @@
 enum {
     LEAST_WORK = 1 << 13,   /* entries a node, on average: some meetings of threads take as long as a tenth of that */
     TOGETHER = 1 << 20,     /* entries of the edges that are sent together: a millisecond, then the clock */
-    LARGE = 1 << 22,        /* entries of a table that is always parted, ... */
-    RATHER_LARGE = 1 << 15, /* ... and of one that is where a node has few edges, ... */
-    FEW_EDGES = 8           /* ... fewer than these for a thread */
+    LARGE = 1 << 22,        /* entries from which a table is always parted */
+    RATHER_LARGE = 1 << 15, /* entries from which a table is parted where a node has few edges */
+    FEW_EDGES = 8           /* edges a thread, below which a node has few */
 };
 
 typedef struct step {

@@ -63,8 +63,8 @@ typedef struct branch {
     fgi_problem_builder root;   /* until it is complete, and pushed */
     fgi_lattice lattice;        /* scores that can occur */
     int64_t stubborn;           /* nodes split because rounding hides that they could be closed */
-    double left;                /* no labeling outside the open nodes is above this, or the incumbent; ... */
-    double missed;              /* ... and none that was not scored by itself above this */
+    double left;                /* no labeling outside the open nodes is above this, or the incumbent */
+    double missed;              /* no labeling outside them that was not scored by itself is above this */
     int64_t nodes, work, total; /* work: of the step at hand; total: of all before it */
     fgi_meter meter;
     fgi_arena arena;
@@ -351,7 +351,7 @@ static fgi_rc step(fgi_solver *s) {
     report_bound(s);
     if (p->n > 0 && worth_another(s, f, b->nodes == 1)) {
         f->bound_before = p->bound;
-        /* The root takes long: labelings at iterations 1, 2, 4, 8 ... */
+        /* The root takes long, so it offers labelings at iterations 1, 2, 4, 8 and so on. */
         if (b->nodes == 1 && (f->iterations & (f->iterations - 1)) == 0) {
             offer(s, p);
             if (!speak(s, cutoff(s, p))) close_top(s);

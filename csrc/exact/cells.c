@@ -203,8 +203,8 @@ void fgi_cells_pull(fgi_costs *c, int32_t slot, uint32_t use) {
         for (int64_t q = 0; q < c->size[j]; q++)
             if (slack[q] > c->unary[c->begin[j] + dj[q]]) slack[q] = c->unary[c->begin[j] + dj[q]];
         subtract(c, &x, m, slack);
-        if (!extend_needed(c, &x, m, slack, limit, 0)) return; /* before anything else has changed, or ... */
-        extend_needed(c, &x, m, slack, limit, 1);              /* ... with costs that stay in the factor */
+        if (!extend_needed(c, &x, m, slack, limit, 0)) return; /* nothing else has changed yet */
+        extend_needed(c, &x, m, slack, limit, 1);              /* the costs stay in the factor */
     }
     for (int64_t q = 0; q < c->size[i]; q++)
         if (least[q] > 0) fgi_costs_project(c, slot, domain[q], least[q]);

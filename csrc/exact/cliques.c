@@ -17,8 +17,8 @@ enum {
     MOST_LITERALS = 8192,
     MOST_MEMBERS = 63,
     LEAST_VARIABLES = 3, /* a clique has more variables than a pair */
-    PAYS = 5,            /* cliques pay once they exclude at least PAYS pairs ... */
-    PAYS_OF = 4          /* ... for every PAYS_OF members they have */
+    PAYS = 5,            /* cliques pay once they exclude PAYS pairs for every PAYS_OF members */
+    PAYS_OF = 4          /* members of cliques, for the row above */
 };
 static const int64_t MOST_WORK = 100000000; /* words: some tenths of a second */
 

@@ -49,8 +49,8 @@ typedef struct fgi_costs_drop {
     int32_t var, n_factors;
     int32_t factor[2];       /* that it had */
     int32_t made;            /* the pairwise factor that stands for them, -1: none was made */
-    int64_t adj[2];          /* where that has taken the places of these in the lists of the neighbours, ... */
-    int32_t slot[2];         /* ... who were there */
+    int64_t adj[2];          /* places that the made factor has taken in the lists of the neighbours */
+    int32_t slot[2];         /* slots that had these places before */
     int64_t *table, entries; /* memory for a factor that is made, which stays */
 } fgi_costs_drop;
 
@@ -107,8 +107,8 @@ typedef struct fgi_costs {
     int may_drop;                          /* these may be dropped */
     fgi_costs_drop *drops;                 /* n of them */
     uint8_t *dropped;                      /* per variable */
-    int64_t n_dropped;                     /* as the trail has it, and ... */
-    int64_t n_drops;                       /* ... as the network is */
+    int64_t n_dropped;                     /* dropped variables as the trail has it */
+    int64_t n_drops;                       /* dropped variables as the network is */
     int32_t n_made;                        /* how many factors may be made */
     int64_t made_entries;                  /* entries in the tables of made factors */
     int64_t *cells, *states;               /* scratch: live states of a factor */

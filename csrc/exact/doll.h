@@ -39,8 +39,8 @@ typedef struct fgi_doll {
     int32_t *label;                     /* per factor: its decided variables */
     int64_t *own, *extra;               /* costs */
     int64_t *least;                     /* per place: the least extra */
-    int32_t *factor_begin;              /* n + 1: factors whose last but one variable is at the place ... */
-    fgi_doll_factor *factor;            /* ... those whose first variable is the latest first */
+    int32_t *factor_begin;              /* n + 1: per place, the factors whose last but one variable is there */
+    fgi_doll_factor *factor;            /* at a place, those whose first variable is the latest come first */
     int32_t *active;                    /* per place: so many of them are in the doll */
     int32_t *entering_begin, *entering; /* factors by their first variables */
     fgi_doll_given *given;              /* n + 1: optima of the dolls that are done */

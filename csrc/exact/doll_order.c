@@ -12,8 +12,8 @@ static const double NEARER = 2;
 
 typedef struct walk {
     const fgi_costs *c;
-    int32_t *degree; /* per variable: slots of factors it shares, and ... */
-    int32_t *place;  /* ... where it is in an order */
+    int32_t *degree; /* per variable: slots of factors it shares */
+    int32_t *place;  /* per variable: where it is in an order */
     int32_t *seen;   /* number of the search that met it last */
     int32_t *order, number;
 } walk;

@@ -49,8 +49,8 @@ typedef struct edac {
     int64_t reported; /* least cost and best score of the last report */
     double reported_best;
     double explored;  /* fgi_info */
-    double left;      /* no labeling visited is above this, or the incumbent; ... */
-    double missed;    /* ... and none that stands for others that cost no less above this */
+    double left;      /* no labeling visited is above this, or the incumbent */
+    double missed;    /* no labeling that stands for others that cost no less is above this */
     int64_t unwanted; /* labelings visited that are no better than the cutoff */
     int may_drop;     /* variables, at the root before the first decision and in the tree: decisions are about others */
 } edac;

@@ -20,7 +20,7 @@ typedef struct ps_factor {
     int16_t arity; /* 0: dead */
     uint8_t kind, transposed;
     uint8_t forbidden; /* the table may have -INFINITY entries */
-    uint8_t todo;      /* PS_REVISE ... */
+    uint8_t todo;      /* what the factor waits for, in bits */
     int32_t depth;     /* additions, one on top of the other, that made its values */
 } ps_factor;
 
@@ -48,8 +48,8 @@ typedef struct ps_record {
 
 typedef struct ps_frozen {
     ps_factor f;
-    int32_t *cards;         /* label counts of its variables at that time, ... */
-    const int32_t **labels; /* and their label maps */
+    int32_t *cards;         /* label counts of its variables at that time */
+    const int32_t **labels; /* label maps of its variables at that time */
 } ps_frozen;
 
 typedef struct ps_chunk {

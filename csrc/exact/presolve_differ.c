@@ -16,8 +16,8 @@ enum {
 typedef struct differ {
     ps_work *w;
     int64_t words;         /* words in a row of bits */
-    uint64_t *differs;     /* per pair of variables, */
-    uint64_t *covered;     /* and those that a clique has had */
+    uint64_t *differs;     /* a bit per pair of variables: their labels must differ */
+    uint64_t *covered;     /* the pairs that a clique has had */
     int32_t *clique, size; /* variables */
     int32_t n_labels;      /* most labels of a variable of the original model */
     int32_t *owner;        /* per label: place in the clique of the variable that has it, -1: none */

@@ -20,8 +20,8 @@ fgi_rc fgi_layers_find(const fgi_model *m, fgi_layers *out);
 typedef struct fgi_relaxed {
     fgi_model *model; /* over the copies; half of a unary in each of two copies */
     int32_t n_copies;
-    int32_t *first;  /* per variable: its copy, */
-    int32_t *second; /* and the other one; -1: there is none */
+    int32_t *first;  /* per variable: its copy */
+    int32_t *second; /* per variable: its other copy; -1: there is none */
 } fgi_relaxed;
 
 fgi_rc fgi_relaxed_create(

@@ -65,7 +65,7 @@ typedef struct binary {
     int64_t n_on;
     uint8_t *is_on, *ascending; /* ascending: the adjacency of the variable is sorted by neighbour */
     int32_t **by_neighbour;     /* for the others, sorted copies, made when first needed */
-    int64_t *positive_begin;    /* factors with t > 0 of a variable, */
+    int64_t *positive_begin;    /* where the factors with t > 0 of a variable begin */
     int32_t *positive;
     fgi_ranking **ranking;      /* by their t those that are not active; made when first needed */
     int32_t *positive_take;     /* how many were made active at once; 0: none yet */

@@ -5,7 +5,7 @@
 
 enum {
     BISECTION = 16,        /* what it costs to look for a factor by bisection, in factors that are looked at */
-    RANKING = 4,           /* and to rank one */
+    RANKING = 4,           /* work to rank one */
     FIRST_CHARGES = 16,    /* positive factors a variable activates first; doubled each time */
     MOST_CHARGES = 1 << 20 /* until that many */
 };

@@ -81,7 +81,7 @@ static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
             label = w->touched[k];
         }
     }
-    if (g->sorted && st->cards[i] > n) { /* and the best label without a message */
+    if (g->sorted && st->cards[i] > n) { /* looks for the best label without a message, too */
         const int32_t *sorted = g->sorted + st->unary_begin[i];
         int32_t k = 0;
         while (k < st->cards[i] && w->mark[sorted[k]]) k++;

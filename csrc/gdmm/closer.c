@@ -19,10 +19,10 @@ static const double MARGIN_OF_SPREAD = 0.3, MARGIN_OF_RANGE = 0.2;
 /* Half and twice of each on these models: SURE 2278 8890 and 2413 9988, LIKELY 2300 3971 (a sweep less) and 2300 9386,
  * WIDER 2300 8609 and 2300 10034, NARROWER 2229 9677 and 2344 8537. */
 enum {
-    SURE = 4,    /* labels looked at first, and then so many that are */
-    LIKELY = 32, /* likely: what they have raises the bar for all others */
-    WIDER = 4,   /* rows are multiplied by this where bounds leave too many labels open, */
-    NARROWER = 8 /* and halved for the next visit where close looks cost less than this part of the rows */
+    SURE = 4,    /* labels looked at first */
+    LIKELY = 32, /* likely labels looked at next: what they have raises the bar for all others */
+    WIDER = 4,   /* rows are multiplied by this where bounds leave too many labels open */
+    NARROWER = 8 /* rows are halved for the next visit where close looks cost less than this part of them */
 };
 
 static fgi_loose_marginals open(

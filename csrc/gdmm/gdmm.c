@@ -14,10 +14,8 @@
 /* Iterations: the certificate costs about as much as one, so that this spends a ninth of the time on it. Every 4 sees
  * the bound up to 4 iterations sooner, every 16 up to 8 later, as is to be expected. */
 static const int64_t BOUND_EVERY = 8;
-static const int64_t SWEEP_WINDOW = 10; /* sweeps that together must gain ... */
-/* ... this part of what sweeps have gained before, or of the gap. 400 steps with half and twice of either, on two
- * random grids, a smooth one, displacements and a random complete model: the same bounds to 1e-5, but for the last
- * (28.47; windows of 5 and 20 sweeps 28.65 and 28.73). */
+static const int64_t SWEEP_WINDOW = 10; /* sweeps that are looked at together */
+/* Sweeps go on while a window gains this part of what sweeps have gained before, or of the gap (decision 0016). */
 static const double SWEEP_GAIN = 0.01;
 /* The ratio of the residuals is kept within BALANCE x or / SLACK, by steps below the factor of 2 that Boyd et al.
  * (2011) name. Iterations without sweeps to .9995 of the way, on four random grids, two smooth ones, displacements and

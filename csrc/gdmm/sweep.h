@@ -10,8 +10,8 @@
 typedef struct gdmm_hand {
     gdmm_worker *worker;
     double *hat, *given;
-    const double **delta; /* messages of a factor of more than two variables, ... */
-    int32_t *cards;       /* ... and how many labels they are for */
+    const double **delta; /* messages of a factor of more than two variables */
+    int32_t *cards;       /* how many labels these messages are for */
     int32_t *pick;        /* labels to look at closely */
     int64_t entries;      /* entries read since they were last counted */
     char rest[64];        /* a cache line between what two threads write */

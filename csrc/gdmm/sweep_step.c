@@ -9,9 +9,9 @@
 enum {
     LEAST_WORK = 1 << 13,   /* entries a variable, on average: meetings of threads take as long as a tenth of that */
     TOGETHER = 1 << 20,     /* entries of the messages that are collected together: a millisecond, then the clock */
-    LARGE = 1 << 22,        /* entries of a table that is always parted, ... */
-    RATHER_LARGE = 1 << 14, /* ... and of one that is where a variable has few factors, ... */
-    FEW = 8                 /* ... fewer than these for a thread */
+    LARGE = 1 << 22,        /* entries from which a table is always parted */
+    RATHER_LARGE = 1 << 14, /* entries from which a table is parted where a variable has few factors */
+    FEW = 8                 /* factors a thread, below which a variable has few */
 };
 
 typedef struct step {

@@ -193,7 +193,7 @@ static void go_on(void *of, int64_t which, int64_t end, int worker) {
     if (which == 0) {
         do p->done = gdmm_sweep_alone(p->g, p->s);
         while (!p->done && may_go_on(p));
-        if (p->done > 0) return; /* and the other goes on */
+        if (p->done > 0) return; /* the other thread goes on */
     } else {
         do over = gdmm_beside_piece(p->g);
         while (!over && may_go_on(p));

@@ -77,10 +77,10 @@ typedef struct fgi_batch {
     int64_t n_tables;    /* dense tables that the items have of their own */
     const int32_t *tables;
     const double *values; /* values of an item's tables, in their order */
-    int32_t *labels;      /* results: of all variables of an item, */
-    double *scores;       /* -INFINITY: there is no labeling, */
+    int32_t *labels;      /* results: labels of all variables of an item */
+    double *scores;       /* results: scores; -INFINITY: there is no labeling */
     double *bounds;
-    int32_t *statuses; /* and its fgi_status */
+    int32_t *statuses; /* results: the fgi_status of an item */
 } fgi_batch;
 
 /* Solves each of them to the relative gap, whatever it takes; results do not depend on `threads`. An error's index is

@@ -49,16 +49,16 @@ typedef enum fgi_ppd_loss { FGI_PPD_HINGE = 0, FGI_PPD_SQUARED_HINGE = 1 } fgi_p
 
 typedef struct fgi_ppd_settings {
     int32_t loss;           /* fgi_ppd_loss */
-    double C;               /* weight of the loss ... */
-    double positive_weight; /* ... times this for rows that have the label */
+    double C;               /* weight of the loss */
+    double positive_weight; /* factor of C for rows that have the label */
     double lambda;          /* weight of the l1 term; the bias is outside it */
     int32_t learn_bias;     /* 0: b = bias for every label; 1: b is learned, 1/2 (b - bias)^2 inside the l2 term */
     double bias;
     double tol;          /* relative duality gap of a label at which it is done */
     int32_t max_outer;   /* searches for violators */
     int32_t max_inner;   /* epochs of coordinate descent after each */
-    double admit;        /* violators admitted per search, as a multiple of the label's active rows ... */
-    int32_t admit_least; /* ... but at least so many */
+    double admit;        /* violators admitted per search, as a multiple of the label's active rows */
+    int32_t admit_least; /* least number of violators admitted per search */
     /* Precision of sampled searches (random sparsification, 2 |w|_1^2 / sparsify^2 draws); 0: all are exact. An exact
      * search ends every run, so this changes the way, not the end. */
     double sparsify;

@@ -262,8 +262,8 @@ int64_t fgi_learn_gdmm_away_size(const fgi_learn_gdmm *g, int64_t block, int64_t
 void fgi_learn_gdmm_export_away(const fgi_learn_gdmm *g, double *weights, int32_t *vertices);
 fgi_rc fgi_learn_gdmm_import_away(
     fgi_learn_gdmm *g, const int32_t *counts, const double *weights, const int32_t *vertices, fgi_error *err);
-/* ... and the step that a deadline cut short, if any: 4 whole numbers, 5 reals, and the arrays of the sizes returned.
- * It is imported last. */
+/* Algorithm 2 also has the step that a deadline cut short, if any: 4 whole numbers, 5 reals, and the arrays of the
+ * sizes returned. It is imported last. */
 int64_t fgi_learn_gdmm_step_size(
     const fgi_learn_gdmm *g, int64_t *width); /* slopes; width: labels of the greedy vertex */
 void fgi_learn_gdmm_export_step(

@@ -75,8 +75,8 @@ static void set_scores(const fgi_learner *L, const fgi_products *products, doubl
     const fgi_features x = features_of(d, i);
     fgi_products_scores(products, &x, out);
     for (int32_t l = 0; l < d->n_labels; l++)
-        out[l] += loss_factor * fgi_learn_spurious(d, i, l);              /* on is an error ... */
-    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) { /* ... or avoids one */
+        out[l] += loss_factor * fgi_learn_spurious(d, i, l);              /* a label that is on may be an error */
+    for (int64_t a = d->truth_begin[i]; a < d->truth_begin[i + 1]; a++) { /* one of the truth avoids one */
         const int32_t l = d->truth[a];
         out[l] -= loss_factor * (fgi_learn_spurious(d, i, l) + fgi_learn_missed(d, i, l));
     }

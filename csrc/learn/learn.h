@@ -73,7 +73,7 @@ struct fgi_learner {
     int64_t *index;
     double *compact;
     int64_t n_index, capacity;
-    /* ... of a sparse learner: instead of dense values a hash table of places in the vector, counted from 1; where in
+    /* A sparse learner has no dense values but a hash table of places in the vector, counted from 1; where in
      * the table each of them is; and (fgi_learn_psi_own) where its weight is in rows */
     int32_t *slot, *slot_of;
     int64_t slots;

@@ -177,8 +177,8 @@ static int psi_sets(fgi_learner *L, int32_t i, const fgi_learn_term *terms, int3
         if (x == 0.0) continue;
         int32_t n = 0;
         for (int64_t a = 0; a < size; a++)
-            sum_label(L, truth[a], x, &n);              /* at most K entries: both lists are sets of labels, */
-        for (int32_t b = 0; b < terms[c].length; b++) { /* and a label in both cancels before it is listed twice */
+            sum_label(L, truth[a], x, &n);              /* at most K entries, since both lists are sets of labels */
+        for (int32_t b = 0; b < terms[c].length; b++) { /* a label in both lists cancels before it is listed twice */
             int32_t y = terms[c].labels[b];
             if (L->label_sum[y] != 0.0) {
                 L->label_sum[y] = 0.0;

@@ -7,8 +7,8 @@ enum {
     MAX_LEVELS = 120,  /* distinct scores of a table that is ranked by level, in one byte each */
     LEVEL_SLOTS = 256, /* slots of the levels' hash table: less than half full */
     BLOCK = 8,         /* entries of a row that are compared at once: mostly none is large enough */
-    FIRST_LIST = 64,   /* entries sorted when a list is first looked at (16 to all were tried: no gain), */
-    GROWTH = 4         /* and times as many when they run out */
+    FIRST_LIST = 64,   /* entries sorted when a list is first looked at (16 to all gain nothing) */
+    GROWTH = 4         /* how many times as many entries are sorted when they run out */
 };
 
 /* ---- sorting ------------------------------------------------------------------------------------------------ */

@@ -32,7 +32,7 @@ enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, B
 
 typedef struct proxqn {
     int64_t n;    /* working set */
-    int64_t room; /* room of the arrays over it, ... */
+    int64_t room; /* room of the arrays over the working set */
     fgi_arena arena;
     int64_t *set, *order, *kept;
     double *g, *next, *base, *direction; /* gradient; the new one; w before the step; d */

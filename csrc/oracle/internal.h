@@ -11,7 +11,7 @@ struct fgi_oracle_scratch {
     double *dense;           /* max_arity blocks of max_card: messages spread out; all zero between calls */
     const double **by_label; /* max_arity: the messages, one for each label, while they are spread */
     uint32_t *mark;          /* max_arity blocks of max_card: equal to epoch where the label has a message */
-    double *marked;          /* and there, the message */
+    double *marked;          /* the message, where the mark says that there is one */
     uint32_t epoch;
     double *bound;           /* max_arity blocks of max_card: bounds of the messages' slices; messages negated */
     double *implicit;        /* 2 * max_card + 1: for products with implicit tables */

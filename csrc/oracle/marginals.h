@@ -28,8 +28,8 @@ typedef struct fgi_loose_marginals {
     const fgi_view *view;
     const fgi_sliced *slices;
     int32_t variable;
-    const double *delta; /* the messages of the other variable, */
-    double *peaks;       /* and what bounds leave there for single numbers: fgi_sliced_cells of the messages */
+    const double *delta; /* the messages of the other variable */
+    double *peaks;       /* what bounds leave for single numbers: fgi_sliced_cells of these messages */
     fgi_oracle_scratch *scratch;
     int64_t touched; /* entries read so far */
     int is_negated;  /* the scratch has the messages with the other sign */

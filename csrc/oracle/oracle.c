@@ -281,8 +281,8 @@ typedef struct batch {
     const fgi_oracle_query *queries;
     const int64_t *begin; /* where a query's answers begin; NULL: one each */
     fgi_argmax *answers;
-    const int32_t *variables; /* the variables whose max-marginals are wanted, */
-    double *marginals;        /* and these marginals */
+    const int32_t *variables; /* the variables whose max-marginals are wanted */
+    double *marginals;        /* max-marginals of these variables */
     fgi_rc *rc;               /* one per worker */
 } batch;
 

@@ -85,7 +85,7 @@ static int walk_slice(search *s, int side, int32_t slice, double delta, int sett
         s->w->touched++;
         if (fgi_oracle_is_spent(s->w)) return -1;
         const double value = s->weight * theta - delta;
-        if (value == -INFINITY || !hopeful(s, side, slice, value)) settled = 1; /* and nothing larger follows */
+        if (value == -INFINITY || !hopeful(s, side, slice, value)) settled = 1; /* nothing larger follows */
         if (settled &&
             (!rest || value == -INFINITY || ahead-- == 0 ||
                 !hopeful(s, side, slice, both_value(s, side, theta, delta, s->least[1 - side]))))

@@ -39,7 +39,7 @@ typedef struct fgi_search_scratch {
     int32_t *chosen; /* candidates, and what bytes make of them */
     float *guesses;
     uint32_t *keys; /* sort keys of the guesses, see base/cutoff.h */
-    float *parts;   /* and by parts of the columns */
+    float *parts;   /* the guesses by parts of the columns */
     int64_t touched;
 } fgi_search_scratch;
 

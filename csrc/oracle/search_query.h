@@ -22,7 +22,7 @@ typedef struct fgi_search_batch {
     double *values;
     uint8_t *proven;
     uint8_t *late; /* per query: left to the second pass */
-    double *floor; /* and what its first pass has found */
+    double *floor; /* what the first pass of it has found */
     int32_t *list; /* the queries of the second pass */
     int64_t n_late;
     int skip;      /* first passes only for a few */

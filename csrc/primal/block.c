@@ -10,8 +10,8 @@ enum {
     SIZE_CLASSES = 40, /* buffers are kept by powers of two: so many classes of sizes */
     GATHER = 64,       /* entries whose places are looked up once and used for a whole run */
     MAX_ARITY = 64,
-    PER_BUCKET = 300, /* operations counted for the bookkeeping of a bucket, */
-    PER_FACTOR = 20   /* and of each of its factors */
+    PER_BUCKET = 300, /* operations counted for the bookkeeping of a bucket */
+    PER_FACTOR = 20   /* operations counted for that of each of its factors */
 };
 
 typedef struct buffer {

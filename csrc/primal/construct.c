@@ -11,7 +11,7 @@
  * now worse. */
 enum {
     FILTER_STATES = 1 << 14,    /* a factor with more remaining states waits until its domains are smaller */
-    LOOKAHEAD_STATES = 1 << 10, /* and one with more than this is not asked what a choice would leave */
+    LOOKAHEAD_STATES = 1 << 10, /* states of a factor that is not asked any more what a choice would leave */
     FIRST_RESTART = 32          /* backtracks before the first restart; grows by half each time */
 };
 

@@ -147,7 +147,7 @@ typedef struct fgi_move {
     int32_t n_kicked;           /* the first of the region, held at their new labels during the first block */
     fgi_thin_options options;
     double begun; /* work done before this move */
-    double shown; /* and before its best labeling was last reported */
+    double shown; /* work done before its best labeling was last reported */
 } fgi_move;
 
 typedef struct fgi_primal {

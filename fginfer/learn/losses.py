@@ -47,8 +47,8 @@ class LabelChoice(NamedTuple):
     """A method: which labels are looked at."""
 
     all_labels: bool = False  # one product of matrices scores them
-    indexed: bool = False  # those that a search finds, ...
-    by_blocks: bool = False  # ... one search for each block of columns
+    indexed: bool = False  # those that a search finds get scores
+    by_blocks: bool = False  # there is one search for each block of columns
 
 
 KINDS = {
@@ -226,9 +226,9 @@ class EmbeddingLoss:
         self._rest, self._changed = rest, 0
 
     _moments: tuple[Floats, Floats] | None = None  # moments of all rows, once somebody has asked
-    _batch: LossBatch | None = None  # the batch of the last `values`, with ...
-    _x: Floats | None = None  # ... what it was asked about ...
-    _scores: Floats | None = None  # ... and all scores, where they were made
+    _batch: LossBatch | None = None  # the batch of the last `values`
+    _x: Floats | None = None  # what that batch was asked about
+    _scores: Floats | None = None  # all scores of that batch, where they were made
 
     def _make_indexes(self, options: dict[str, Any]) -> list[SearchIndex]:
         """One for each block of columns."""

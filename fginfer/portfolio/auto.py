@@ -52,7 +52,7 @@ class AutoEngine:
         self._rules = Rules.changed(settings.options.get("rules", {}))
         self.settings = settings
         self._threads = Threads(settings.threads)
-        self._again: Again | None = None  # what follows changes; at work if ...
+        self._again: Again | None = None  # what follows changes; at work if `_is_again`
         self._is_again = False
         self._misses, self._skips = 0, 0  # changes in a row that were too large for it; changes it need not look at
         self._begin(graph.snapshot(), settings.start_time)

@@ -39,8 +39,8 @@ class View:
         self.score = -inf
         self.bound = inf
         self.members: list[Worker] = []
-        self.asked: set[str] = set()  # names of the kinds that were due once ...
-        self.joined: set[str] = set()  # ... and of those that then joined
+        self.asked: set[str] = set()  # names of the kinds that were due once
+        self.joined: set[str] = set()  # names of the kinds that then joined
         self.round = 0  # the number of the round, from 1 on; 0: nobody has begun
         self.memory = 0.0  # bytes that elimination may use
         self.elimination: Elimination | None = None  # once an order has been looked for

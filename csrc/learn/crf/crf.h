@@ -47,8 +47,8 @@ typedef struct crf_prune {
     double mass;                /* that an example may lose; 0: nothing is left out */
     double *most[2], *least[2]; /* what a table can add to a label, as the first and as the second of an edge */
     int32_t *degree[2];         /* edges of a token that it is the first, the second of */
-    int32_t *kept;              /* labels of a token that are summed over; they come first in its cells, ... */
-    int32_t *labels;            /* ... and these they are, beside span_cells */
+    int32_t *kept;              /* how many labels of a token are summed over; they come first in its cells */
+    int32_t *labels;            /* the labels that are summed over, beside span_cells */
     double *lost;               /* bound on the mass that each example has lost */
 } crf_prune;
 
@@ -94,7 +94,7 @@ typedef struct crf_bits {
     int now, wanted; /* scores are made so at this w; derivatives of this set */
     const struct fgi_mask_kernels *kernels;
     int32_t *slot;  /* where a feature has its words */
-    int64_t *first; /* 64 tokens of a block, and the next ones, ... */
+    int64_t *first; /* per block of tokens: where its words begin, each of 64 tokens */
     uint64_t *words;
     int64_t stride, used;  /* slots */
     crf_bit_list lists[2]; /* coordinates of the support, and of what is wanted */
@@ -120,10 +120,10 @@ typedef struct crf_kinds {
     int64_t n_lists, n_kinds;
     int32_t *list;                  /* which list a token has */
     int32_t *holder;                /* a token that has this list */
-    int64_t *label_begin;           /* per label: where its lists begin, ... */
-    int32_t *label_list, *label_at; /* ... and where */
-    int64_t *first;                 /* per list: where the kinds begin that it is the first of, ... */
-    int32_t *second, *start;        /* ... by their second list; and the first list of a kind */
+    int64_t *label_begin;           /* per label: where its lists begin */
+    int32_t *label_list, *label_at; /* per label: its lists, and its place in each */
+    int64_t *first;                 /* per list: where the kinds begin that it is the first of */
+    int32_t *second, *start;        /* the second list and the first list of a kind */
     int64_t *edges;                 /* how many edges a kind has */
     int64_t *cell;                  /* per kind: where its sums are, when they are of all its pairs */
     int32_t *of_edge;

@@ -16,7 +16,7 @@ typedef struct fgi_scored {
     double *weight; /* weights of the positives */
     double rest;    /* the score of `n_rest` labels that are not listed, all of them negative */
     int64_t n_rest;
-    double rest_g; /* and the gradient of each of them */
+    double rest_g; /* the gradient of each of these labels */
     double *work;  /* 2 x capacity */
 } fgi_scored;
 
