@@ -78,6 +78,7 @@ def solve(
                     part of each variable. The answer depends on the parts, not on who works on them
     client          a dask.distributed.Client, or the address of a scheduler: the parts live on its workers. `security`
                     is for an address that begins with tls://
+    memory          with a Sharded model and no client: bytes for the parts in memory; the others sleep on disk
     checkpoint      a folder in which a solve in parts keeps its last rounds; `resume` goes on from there
     proof           a file that gets a proof of what the result claims, for `fginfer verify`: see docs/proofs.md
     options         of the method, for instance rho or damping

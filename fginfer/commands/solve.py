@@ -36,6 +36,7 @@ from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.methods import available_methods, default_method, explained
 from fginfer.parts.plan import PartsPlan
+from fginfer.parts.sharded import Sharded
 from fginfer.parts.solver import PartsSolver
 from fginfer.result import Progress, Result, known
 from fginfer.solver import Solver, check_seconds
@@ -141,9 +142,8 @@ def run(args: argparse.Namespace) -> int:
             logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
             method = args.method or default_method()
             logger.info(start_line(__version__, method, args.threads, args.seed))
-            graph, evidence = load(args)
-            sizes = model_json(graph)
-            logger.info(model_line(Path(args.model).name, *sizes.values()))
+            graph, evidence = _load(args)
+            logger.info(_model_line(args, graph))
             if graph.cutoff > -inf:
                 logger.info(f"the file has a cutoff: only scores above {graph.cutoff:.12g} count")
             start = clock.now()
@@ -156,8 +156,26 @@ def run(args: argparse.Namespace) -> int:
                     unwritten = error
         if unwritten is not None:
             print(f"fginfer: {unwritten}; all labels follow", file=sys.stderr)
-        shown = _show(args, result, sizes, unwritten is not None)
+        shown = _show(args, result, model_json(graph), unwritten is not None)
     return EXIT.get(result.status, STOPPED) if shown and unwritten is None else FAILED
+
+
+def _load(args: argparse.Namespace) -> tuple[Any, dict[int, int] | None]:
+    """The model and the evidence; a folder is a model in parts."""
+    if args.model == "-" or not Path(args.model).is_dir():
+        return load(args)
+    for flag, given in (("--evidence", args.evidence or args.given), ("--format", args.format), ("--proof", args.proof),
+                        ("--watch", args.watch), ("--start", args.start)):  # fmt: skip
+        if given:
+            raise SettingsError(f"{flag} is for a model in one piece; {args.model} is a folder of parts")
+    return Sharded.open(args.model), None
+
+
+def _model_line(args: argparse.Namespace, graph: Any) -> str:
+    name = Path(args.model).name
+    if isinstance(graph, Sharded):
+        return f"{name}: a model in {graph.n_parts} parts"
+    return model_line(name, *model_json(graph).values())
 
 
 def _show(args: argparse.Namespace, result: Result, sizes: dict[str, int], all_labels: bool) -> bool:
@@ -248,11 +266,14 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 def _make_solver(
     args: argparse.Namespace, method: str, graph: FactorGraph, cutoff: float | None, start: float
 ) -> Solver:
-    plan = PartsPlan(args.parts, args.scheduler, None, args.checkpoint, args.resume)
+    takes_turns = isinstance(graph, Sharded) and args.scheduler is None
+    memory = args.max_memory if takes_turns else None
+    plan = PartsPlan(args.parts, args.scheduler, None, args.checkpoint, args.resume, memory=memory)
     plan.check()
-    if args.checkpoint is not None and args.parts is None and args.scheduler is None:
+    in_parts = args.parts is not None or args.scheduler is not None or isinstance(graph, Sharded)
+    if args.checkpoint is not None and not in_parts:
         raise SettingsError("a checkpoint is of a solve in parts: say how many with --parts")
-    make = Solver if args.parts is None and args.scheduler is None else partial(PartsSolver, plan=plan)
+    make = partial(PartsSolver, plan=plan) if in_parts else Solver
     return make(
         graph,
         method=args.method if isinstance(make, partial) else method,

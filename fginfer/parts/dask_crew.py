@@ -214,7 +214,8 @@ class DaskCrew:
     def close(self) -> None:
         with suppress(Exception):
             self._client.cancel(list(self._futures.values()))
-            self._client.run(forget_there, self._run)
+            there = set(self._client.nthreads()) - self._stalled  # one that is stalled would not answer
+            self._client.run(forget_there, self._run, workers=sorted(there))
 
     def statistics(self) -> dict[str, float]:
         return {"workers": float(len(set(self._place.values()))), "ship_seconds": self._ship_seconds}

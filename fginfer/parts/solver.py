@@ -13,7 +13,7 @@ from fginfer.core.arrays import ModelArrays
 from fginfer.engine import Settings, check_settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
-from fginfer.options import unknown_option
+from fginfer.options import is_number, unknown_option
 from fginfer.parts.crew import PartsCrew, SerialCrew, ThreadCrew, TurnsCrew, available_threads
 from fginfer.parts.engine import PartsEngine
 from fginfer.parts.keep import Keeper
@@ -36,11 +36,12 @@ class PartsSolver(Solver):
         plan.check()
         if method not in (None, "trws"):
             raise SettingsError(f"the parts of a model are solved by trws, not by {method}")
+        memory = _memory(settings.pop("memory", None), isinstance(graph, Sharded) and plan.client is None)
         self._cluster = ExitStack()
-        self.plan = plan
+        self.plan = plan if memory is None else replace(plan, memory=memory)
         if plan.client is not None:
             opened = self._cluster.enter_context(client_of(plan.client, plan.security))
-            self.plan = replace(plan, client=opened)
+            self.plan = replace(self.plan, client=opened)
         try:
             self._begin(graph, settings)
         except BaseException:
@@ -95,6 +96,17 @@ class PartsSolver(Solver):
 
     def seconds_to_copy(self) -> float:
         return 0.0
+
+
+def _memory(given: Any, takes_turns: bool) -> float | None:
+    """Bytes for the parts that take turns."""
+    if given is None:
+        return None
+    if not takes_turns:
+        raise SettingsError("memory is for parts that take turns in one process: a Sharded model without client")
+    if not is_number(given) or not 0 < given < inf:
+        raise SettingsError(f"memory must be a number of bytes above 0, not {given!r}")
+    return float(given)
 
 
 def check_parts_options(settings: Settings) -> None:

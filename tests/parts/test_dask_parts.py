@@ -16,6 +16,7 @@ from fginfer import FactorGraph, FormatError, Potts, SettingsError, Shard, Shard
 from fginfer.core.arrays import ModelArrays
 from fginfer.parts import dask_crew
 from fginfer.parts.plan import PartsPlan
+from fginfer.parts.rules import RULES
 from fginfer.parts.solver import PartsSolver
 from fginfer.parts.split import Cut, owners_of
 
@@ -114,6 +115,27 @@ def test_a_worker_that_dies_between_its_work_and_its_answer(monkeypatch) -> None
             solver.run()
             result = solver.result()
     assert result.statistics["faults"] >= 1
+    assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signal stops a process there")
+def test_a_stalled_worker_is_worked_around(monkeypatch) -> None:
+    graph = grid()
+    here = solve(graph, parts=3, gap=0.0, max_iterations=6)
+    monkeypatch.setattr(dask_crew, "RULES", RULES._replace(stalled_seconds=1.0, stalled_ratio=1.0))
+    with distributed.LocalCluster(n_workers=2, **QUIET) as cluster, CLIENT(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        victim = next(iter(client.run(os.getpid).values()))
+        try:
+            with PartsSolver(graph, PartsPlan(3, client=client, keep_every=2), gap=0.0, max_iterations=6) as solver:
+                solver.run(iterations=3)
+                os.kill(victim, signal.SIGSTOP)
+                solver.run()
+                result = solver.result()
+        finally:
+            os.kill(victim, signal.SIGCONT)
+    assert result.statistics["faults"] == 1
+    assert result.statistics["workers"] == 1
     assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())
 
 
