@@ -12,8 +12,7 @@
 /* When the anchor is moved: the residual has fallen to so much of what it was there; or to that and rises again; or
  * after such a part of all iterations. */
 static const double SUFFICIENT = 0.2, NECESSARY = 0.8, ARTIFICIAL = 0.36;
-/* That omega may go from the mean weight. Without a limit a 16 x 16 torus was at a gap of 16 % after ten minutes; with
- * 8, 64 and 1024 its proof takes .03 to .05 s, and that of grid80x80.f10 7.0, 8.2 and 6.5 s. */
+/* omega stays within this factor of the mean weight (decision 0016). */
 static const double FAR = 0x1p4;
 enum { MOST_IDLE = 20 };
 

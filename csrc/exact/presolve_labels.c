@@ -184,9 +184,7 @@ static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int3
     return least < INFINITY && least > -INFINITY ? least * f->weight : least;
 }
 
-/* Labels of a variable that others are compared with: all pairs would be quadratic. On 19 instances and the 49 families
- * of bench/unseen_models.py 3 take .88 of the work and leave more entries on most of 8 models that differ (side chains
- * 10769 for 2561), 12 take 1.15, and leave fewer on at least four of 8 (2076), more on two. */
+/* Labels of a variable that others are compared with: all pairs would be quadratic (decision 0016). */
 enum { CANDIDATES = 6 };
 
 /* The labels most likely to dominate others: the best by their worst case, and the best by their best case. */

@@ -10,14 +10,10 @@
 #include <string.h>
 #include "gdmm/sweep.h"
 
-/* The margin: this part of the way from the maximum down to the middle of hat, and at most this part of the mean range
- * of the factors' scores (where most labels are forbidden). Without one, up to three times as many sweeps are needed;
- * with twice as much the first sweeps gain as much as exact ones, and look at twice as many labels. Entries read, in
- * thousands, to .98 of the way on displacement fields of 300 and 500 labels: 2300 and 9184; with half and twice the
- * first margin 2110 9222 and 2393 5670 (a sweep less), the second 2165 9541 and 2306 9184. */
+/* The margin is this part of the way from the maximum down to the middle of hat, and at most this part of the mean
+ * range of the factors' scores, where most labels are forbidden (decision 0016). */
 static const double MARGIN_OF_SPREAD = 0.3, MARGIN_OF_RANGE = 0.2;
-/* Half and twice of each on these models: SURE 2278 8890 and 2413 9988, LIKELY 2300 3971 (a sweep less) and 2300 9386,
- * WIDER 2300 8609 and 2300 10034, NARROWER 2229 9677 and 2344 8537. */
+/* Decision 0016 has what half and twice of these numbers do. */
 enum {
     SURE = 4,    /* labels looked at first */
     LIKELY = 32, /* likely labels looked at next: what they have raises the bar for all others */

@@ -18,11 +18,7 @@ static const int64_t SWEEP_WINDOW = 10; /* sweeps that are looked at together */
 /* Sweeps go on while a window gains this part of what sweeps have gained before, or of the gap (decision 0016). */
 static const double SWEEP_GAIN = 0.01;
 /* The ratio of the residuals is kept within BALANCE x or / SLACK, by steps below the factor of 2 that Boyd et al.
- * (2011) name. Iterations without sweeps to .9995 of the way, on four random grids, two smooth ones, displacements and
- * a random complete model: 90 42 66 74 106 114 34 34, the same with half and twice the step, and with twice BALANCE or
- * SLACK; with BALANCE 5 74 34 58 58 90 90 34 34, with 2.5 106 26 50 50 74 82 34 50. But a looser complete model needs
- * 122 to .9 of the way, with 5 282 (and to .95 more than 1500, with 5 362), and ends worse after sweeps (28.78 for
- * 28.47). */
+ * (2011) name (decision 0016). */
 static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5;
 
 /* Sweeps stand still: this part of the bound in a window of them. Chosen: above its rounding, and below what anybody
@@ -31,11 +27,8 @@ static const double SWEEPS_STANDSTILL = 1e-9;
 
 /* Algorithm 9 for so many binary factors that a pass over all of them is to be avoided: from a millisecond on. */
 static const int64_t MANY_FACTORS = 100000;
-/* Factors per variable. Bounds of the formulation are ahead on sparse graphs, too: random ones of 120,000 factors after
- * .7 s, it and tables, 1 % positive: 3 a variable both done after .03 and .40 s, 20 58.25 (done after .01 s) and 59.50,
- * 40 26.93 and 51.88; scores of both signs: 3 22636.7 and 22649.2, 20 5370.5 and 5372.9, 100 2210.93 both. But it has
- * neither a search nor messages to start from, and its sweeps have one thread: on a 300 x 300 grid with tables of their
- * own its labeling is 110655 after 4 s, that of tables 110700. So it is taken where the lead is large. */
+/* Factors per variable from which the binary formulation is taken. Its bounds lead on sparse graphs, too, but it has
+ * no search, no messages to start from and one thread, so the lead must be large (decision 0016). */
 static const int64_t MANY_EACH = 20;
 
 /* Operations of a pass, from which on labelings are looked for beside the sweep that comes next, and are known at its

@@ -18,9 +18,7 @@ static const double SLICING = 20, SLICED_LABEL = 100, PRODUCTS = 10, SPARSE_ITER
  * of which a list would hold most anyway (decision 0016). */
 static const int64_t DENSE_LABELS = 20000000, DENSE_FEW = 60000000;
 enum { FEW_LABELS = 64 };
-/* Entries beyond which products with an even table are listed (oracle/sliced.h). One of random scores, shared by 298
- * factors, bounds of sweeps by cells and by lists: 4 million entries, as good after 2 s; 25 million, level after
- * 5 s; 400 million, 658 (no second half of a sweep: columns lie 160 KB apart) and 633.2 after 15 s. */
+/* Entries beyond which products with an even table are listed (oracle/sliced.h, decision 0016). */
 static const int64_t FAR = 1 << 25;
 enum { SMALL = 64 };             /* entries: below nobody would know the difference */
 enum { TRIALS = 12, WORTH = 2 }; /* products after which a sliced table must have read less than this part of it */

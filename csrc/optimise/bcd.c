@@ -8,9 +8,8 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, BLOCK_GRADIENT, AGAIN_GRADIENT, TRIAL_VALUE, BACK_VALUE };
 
-/* Blocks that the coordinates are cut into, and the share of its violation at which a block is left. A baseline, to be
- * compared by gradients: on the nine chains of optimise/proxqn.c 16, 32, 64 blocks read 85, 75, 65 gradients' worth of
- * coordinates to 1e-3 (and take 1507, 2308, 3948 values); ENOUGH .05, .1, .2 77, 75, 74. */
+/* Blocks that the coordinates are cut into, and the share of its violation at which a block is left. This is a
+ * baseline, to be compared by gradients (decision 0016). */
 #define MOST_BLOCKS 32
 #define ENOUGH 0.1
 

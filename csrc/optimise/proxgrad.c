@@ -6,9 +6,7 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, FIRST_GRADIENT, AHEAD_VALUE, AHEAD_GRADIENT, STEP_VALUE, CHECK_GRADIENT };
 
-/* L after a step, and after one that was too long. Values and gradients to 1e-3 of the nine chains of
- * optimise/proxqn.c: FALL .8, .9, .95 362, 326, 314; RISE 1.5, 2, 4 383, 326, 301 (geometric means; other losses were
- * not tried). */
+/* L is multiplied by these after a step, and after one that was too long (decision 0016). */
 #define FALL 0.9
 #define RISE 2.0
 

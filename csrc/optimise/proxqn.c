@@ -13,9 +13,7 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, BACK_VALUE, SET_CURVATURE };
 
-/* The violation that an epoch asks for, against the one it begins with. Values and gradients to 1e-4 of nine small
- * chains (80 sequences of 10 tokens, 400 words, 6 labels, l1 .3 to 3, geometric mean): 122, 115, 110 with .1, .2, .4,
- * for 26, 27, 31 gradients on all coordinates. */
+/* The violation that an epoch asks for, against the one it begins with (decision 0016). */
 #define COOLING 0.2
 /* Coordinates may join up to FIRST_SHARE of all, or GROWTH for each that is not zero; 100 always may (decision
  * 0016). */

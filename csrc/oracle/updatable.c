@@ -14,9 +14,7 @@
 #include "base/kernels.h"
 #include "base/util.h"
 
-/* Tables up to this many entries are scanned. Measured on gdmm learning of chains, updates and all else included: with
- * 8, 26 and 50 labels sorted access takes 1.4, 1.4 and 1.3 times as long as scans, with 100 the same, with 200 0.7
- * times. */
+/* Tables up to this many entries are scanned (decision 0016). */
 enum { SCAN_UP_TO = 80 * 80 };
 
 /* Far from underflow: once a table is scaled, no product of an entry that is set and the scale rounds to 0. */

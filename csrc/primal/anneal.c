@@ -9,9 +9,7 @@
 #include <string.h>
 #include "primal/search.h"
 
-/* In units of a usual change; looks between two changes of the temperature. Search on 22 models, two seeds, 1e8
- * operations: half of COLDEST ends higher in 7 of 44 runs and lower in 5, twice in 5 and 6; FORBIDDEN_COST 2 and 2, 1
- * and 2; LOOKS (2e7 operations, 21 models) 4 and 1, 4 and 3: none is clearly better. */
+/* These are in units of a usual change; LOOKS are between two changes of the temperature (decision 0016). */
 static const double COLDEST = 0.03, FORBIDDEN_COST = 4;
 enum { LOOKS = 16 };
 

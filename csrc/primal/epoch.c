@@ -3,10 +3,7 @@
 #include <string.h>
 #include "primal/search.h"
 
-/* Shares of all work so far. Four models (grid, two random ones, hard constraints), 1e9 operations. MOST_ANNEALING of
- * .1: lower on one, .8: the same; MOST_JOINING of .03: higher on one and lower on two, .5: higher on one; a tenth of
- * JOIN_WORK: higher on one and lower on two. Dense models (complete 60 x 20 and 300 x 50, 40 x 40 assignment, 2500
- * binary), 6 s, three seeds: with the shares of others two of the four end lower; others with these: a grid does. */
+/* These are shares of all work so far (decision 0016). */
 static const double MOST_ANNEALING = 0.4, MOST_DENSE_ANNEALING = 0.6; /* epochs that begin with it */
 static const double ANNEALING = 0.125, DENSE_ANNEALING = 0.25;        /* one of them, without what follows */
 /* On dense models the next one is three times as long, within twice all work so far, and begins at once while that
