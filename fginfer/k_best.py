@@ -172,10 +172,11 @@ def k_best(
         raise SettingsError(f"min_distance must be from 0 to the {model.n_variables} variables, not {min_distance}")
     timer = _Timer(time_limit)
     finder: _Ranked | _Narrowing | _Excluding
+    tables = _tables(model)
     try:
-        if min_distance > 1 or method is not None or model.rules:
+        if min_distance > 1 or method is not None or tables is None:
             raise SolverError("every answer needs a solve")
-        finder = _Ranked(model, k, memory, timer, seed, threads)
+        finder = _Ranked(model, tables, k, memory, timer, seed, threads)
     except SolverError:
         settings = {"method": method, "seed": seed, "threads": threads}
         if min_distance > 1 or method is not None or model.rules or model.n_factors == 0:
@@ -183,6 +184,14 @@ def k_best(
         else:
             finder = _Narrowing(model, k, memory, timer, settings)
     return KBest(finder, k, within, given, model.shared_names() if given is None else None)
+
+
+def _tables(graph: FactorGraph) -> FactorGraph | None:
+    """A graph of tables with the same labelings and scores, and perhaps more variables; None: constraints have none."""
+    if not graph.rules:
+        return graph
+    lowered = graph.lowered()
+    return lowered.graph if lowered.one_to_one and lowered.rounding == 0 else None
 
 
 class _Timer:
@@ -208,11 +217,11 @@ class _Ranked:
     """Answers from the messages of elimination."""
 
     def __init__(
-        self, graph: FactorGraph, k: int, memory: float, timer: _Timer, seed: int, threads: int
+        self, graph: FactorGraph, tables: FactorGraph, k: int, memory: float, timer: _Timer, seed: int, threads: int
     ) -> None:  # fmt: skip
         self.status: End = "exhausted"
-        self._model, self._cutoff, self._timer = graph.snapshot(), graph.cutoff, timer
-        _check_leftovers(graph, self._model.unit)
+        self._graph, self._model, self._cutoff, self._timer = graph.copy(), tables.snapshot(), graph.cutoff, timer
+        _check_leftovers(tables, self._model.unit)
         self._ranking = Ranking(self._model, memory, k)
         self._seed, self._threads, self._given = seed, threads, 0
 
@@ -229,13 +238,14 @@ class _Ranked:
                     break
         if answer is None:
             return None
-        score = self._model.score(answer.labels)
+        labels = answer.labels[: self._graph.n_variables]
+        score = self._graph.score(labels)
         if score <= self._cutoff:
             return None
         self._given += 1
         seconds = clock.now() - began
         bound = max(score, self._model.floor(sum_above(answer.bound, self._model.leftover_bound)))
-        return Result("elimination", "optimal", answer.labels, score, bound, self._given, seconds, 0.0, self._threads,
+        return Result("elimination", "optimal", labels, score, bound, self._given, seconds, 0.0, self._threads,
                       self._seed, unit=self._model.unit)  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Lowered:
     _model: Model  # the tables of the original, as they were
     _rules: tuple[Rule, ...]
     _allowed: NDArray[np.bool_]  # labels that were not forbidden in any case
-    _rounding: float  # how far scores of the lowered graph may be from those of the original
+    rounding: float  # how far scores of the lowered graph may be from those of the original
 
     def complete(self, labels: ArrayLike) -> NDArray[np.int32]:
         """A labeling of the graph with the best labels of the auxiliary variables."""
@@ -66,11 +66,16 @@ class Lowered:
             out[variable] = value.argmax()
         return out
 
+    @property
+    def one_to_one(self) -> bool:
+        """Whether every labeling goes with one labeling of the auxiliary variables only, so that sums are the same."""
+        return not self._stars and all(chain.deterministic for chain, _, _ in self._chains)
+
     def cutoff(self, cutoff: float) -> float:
         """What the lowered graph must score above, so that nothing above the cutoff is lost."""
-        if self._rounding == 0 or not -inf < cutoff < inf:
+        if self.rounding == 0 or not -inf < cutoff < inf:
             return cutoff
-        return nextafter(nextafter(cutoff - self._rounding, -inf), -inf)
+        return nextafter(nextafter(cutoff - self.rounding, -inf), -inf)
 
     def result(self, result: Result, cutoff: float = -inf) -> Result:
         """The result for the graph: labels and marginals without auxiliary variables, scored by the graph.
@@ -86,22 +91,22 @@ class Lowered:
             status = "converged" if status in ("optimal", "gap_reached") else status
         if score is not None and bound is not None:
             bound = max(bound, score)
-            if status in ("optimal", "gap_reached") and self._rounding:
+            if status in ("optimal", "gap_reached") and self.rounding:
                 allowed = proof_tolerance(score, result.unit)
-                status = status if 2 * self._rounding <= allowed else "converged"
+                status = status if 2 * self.rounding <= allowed else "converged"
         marginals = result.marginals
         if isinstance(marginals, RelaxedMarginals):
             flat = marginals.flat[: int(self.original.cards.sum(dtype=np.int64))]
             marginals = RelaxedMarginals(flat, self.original.cards)
         trace = result.trace
-        if self._rounding or score != result.score:
+        if self.rounding or score != result.score:
             trace = [TracePoint(p.seconds, _at(p, result, score), self._raised(p.bound)) for p in trace]
         return replace(result, labels=labels, score=score, bound=bound, status=status, marginals=marginals, trace=trace)
 
     def _raised(self, bound: float | None) -> float | None:
-        if bound is None or self._rounding == 0 or abs(bound) == inf:
+        if bound is None or self.rounding == 0 or abs(bound) == inf:
             return bound
-        return nextafter(bound + self._rounding, inf)
+        return nextafter(bound + self.rounding, inf)
 
     def keeps_structure(self) -> bool:
         """Has the original the factors and constraints that it had?"""
@@ -128,6 +133,22 @@ class Lowered:
         dense = np.flatnonzero(arrays.is_dense()).astype(np.int32)
         self.graph.model.set_tables(dense, np.array(arrays.values))
         return True
+
+
+def summable(graph: FactorGraph) -> FactorGraph:
+    """A graph of tables with the same sums over labelings; SolverError where constraints have no such tables.
+
+    Variables that it has beside those of the graph come last.
+    """
+    if not graph.rules:
+        return graph
+    lowered = graph.lowered()
+    if not lowered.one_to_one:
+        raise SolverError(
+            "a constraint here (add_sparse, or add_regular with several ways to accept a word) has no tables whose sums"
+            " are right; write it as a table, or ask for max_marginals"
+        )
+    return lowered.graph
 
 
 def _lowered_unary(unary: NDArray[np.float64], allowed: NDArray[np.bool_], more: int) -> NDArray[np.float64]:

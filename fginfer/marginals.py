@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from fginfer.beliefs import MOST_STATES, by_variable, probabilities
 from fginfer.condition import Conditioned
 from fginfer.errors import Interrupted, ModelError, SettingsError, SolverError
 from fginfer.graph import FactorGraph
+from fginfer.lower import summable
 from fginfer.options import check_number, check_settings
+from fginfer.solve import _model
 from fginfer.solver import check_seconds
 
 __all__ = ["Marginals", "marginals"]
@@ -44,17 +47,29 @@ class Marginals:
     log_z_low: float = -inf  # where they are not exact: log Z is between these two
     log_z_high: float = inf
 
+    def confidence(self) -> tuple[Reals, Reals]:
+        """The probability of each variable's most probable label, as a pair that is twice the same."""
+        top = np.array([p.max() for p in self.variables])
+        return top, top
+
 
 def marginals(
-    graph: FactorGraph,
+    graph: FactorGraph | str | PathLike[str],
     memory: float = 1 << 30,
     *,
-    evidence: Mapping[int, int] | None = None,
+    evidence: Mapping[int, int] | str | PathLike[str] | None = None,
     approximate: bool = False,
     time_limit: float | None = None,
     seed: int = 0,
 ) -> Marginals:
     """log Z and the marginals of all variables; ModelError where no labeling is allowed.
+
+    graph        a FactorGraph, or the name of a model file
+    memory       bytes for the tables of elimination
+    evidence     variables that are known, as solve takes it
+    approximate  an answer, too, where exact sums take too long
+    time_limit   seconds, for approximate answers
+    seed         of approximate answers
 
     They are exact, by two passes of elimination in logs. Where its tables need more than `memory` bytes, variables are
     held, and each joint label of them is summed on its own; SolverError, before anything is summed, where that would
@@ -75,8 +90,6 @@ def marginals(
     >>> round(found.log_z, 6), found.variables[0].tolist()
     (2.006409, [0.5, 0.5])
     """
-    if not isinstance(graph, FactorGraph):
-        raise SettingsError(f"marginals takes a FactorGraph, not {type(graph).__name__}; fginfer.read reads a file")
     check_number("memory", memory, "a positive number of bytes")
     if memory <= 0:
         raise SettingsError(f"memory must be a positive number of bytes, not {memory!r}")
@@ -88,23 +101,18 @@ def marginals(
             "time_limit is for approximate=True; exact marginals take the time they take, or are refused"
         )
     check_settings(0.0, seed, 1, None, None)
-    if graph.rules:
-        graph.to_arrays()  # says that it has constraints
-
-    def found(model: FactorGraph) -> Marginals:
-        return _marginals(model, memory, approximate, time_limit, seed)
-
-    if evidence is None:
-        return found(graph)
-    given = graph.condition(evidence)
+    whole, _ = _model(graph, None)
+    model, given = _model(whole, evidence)
     try:
-        return _given(given, graph.cards, found(given.graph))
+        found = _marginals(model, memory, approximate, time_limit, seed)
     except Interrupted as stop:
-        rest: Any = stop.found
-        raise Interrupted(_given(given, graph.cards, rest)) from None
+        part: Any = stop.found
+        raise Interrupted(_given(given, whole.cards, part)) from None
+    return _given(given, whole.cards, found)
 
 
 def _marginals(graph: FactorGraph, memory: float, approximate: bool, time_limit: float | None, seed: int) -> Marginals:
+    n, graph = graph.n_variables, summable(graph)
     model = graph.snapshot()
     most = MOST_STATES if time_limit is None else min(MOST_STATES, STATES_A_SECOND * time_limit)
     try:
@@ -112,13 +120,13 @@ def _marginals(graph: FactorGraph, memory: float, approximate: bool, time_limit:
     except SolverError:
         if not approximate:
             raise
-        return _approximate(graph, seed, time_limit)
+        return _approximate(graph, n, seed, time_limit)
     if log_z == -inf:
         raise ModelError(NOTHING)
-    return Marginals(log_z, by_variable(p, model.cards), True, log_z, log_z)
+    return Marginals(log_z, by_variable(p, model.cards)[:n], True, log_z, log_z)
 
 
-def _approximate(graph: FactorGraph, seed: int, time_limit: float | None) -> Marginals:
+def _approximate(graph: FactorGraph, n: int, seed: int, time_limit: float | None) -> Marginals:
     work = Approximation(graph, seed, time_limit)
     try:
         work.run()
@@ -127,13 +135,15 @@ def _approximate(graph: FactorGraph, seed: int, time_limit: float | None) -> Mar
             found = work.estimate()
         except SolverError:
             raise KeyboardInterrupt from None
-        raise Interrupted(Marginals(found.log_z, found.variables, False, found.low, found.high)) from None
+        raise Interrupted(Marginals(found.log_z, found.variables[:n], False, found.low, found.high)) from None
     found = work.estimate()
-    return Marginals(found.log_z, found.variables, False, found.low, found.high)
+    return Marginals(found.log_z, found.variables[:n], False, found.low, found.high)
 
 
-def _given(given: Conditioned, cards: NDArray[np.int32], rest: Marginals) -> Marginals:
+def _given(given: Conditioned | None, cards: NDArray[np.int32], rest: Marginals) -> Marginals:
     """Marginals of all variables from those that are free: the others have the label that was seen."""
+    if given is None:
+        return rest
     variables = [np.zeros(card) for card in cards]
     for variable, label in given.evidence.items():
         variables[variable][label] = 1.0

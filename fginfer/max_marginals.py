@@ -53,6 +53,16 @@ class MaxMarginals:
         """What each label costs against the best labeling: how sure its variable is of another one."""
         return [self.score - scores for scores in self.variables]
 
+    def confidence(self) -> tuple[Reals, Reals]:
+        """What each variable's second label loses against the first, at least and at most; inf: there is no second."""
+        least, most = np.full(len(self.low), inf), np.full(len(self.low), inf)
+        for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            others = np.arange(len(low)) != np.lexsort([high, low])[-1]
+            if others.any():
+                least[k] = max(0.0, self.score - float(high[others].max()))
+                most[k] = max(least[k], self.score - float(low[others].max()))
+        return least, most
+
 
 def max_marginals(
     graph: FactorGraph | str | PathLike[str],

@@ -1,17 +1,18 @@
-"""Pictures of results, with matplotlib (extra `plots`): what was known when, how the gap closed, labels of a grid."""
+"""Pictures of results, with matplotlib (extra `plots`): what was known when, how the gap closed, labels of a grid, how
+sure each variable is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fginfer.errors import SettingsError
 from fginfer.result import Result
 
-__all__ = ["plot_gap", "plot_labels", "plot_trace"]
+__all__ = ["plot_confidence", "plot_gap", "plot_labels", "plot_trace"]
 
 
 def _axes(axes: Any) -> Any:
@@ -96,4 +97,52 @@ def plot_labels(labels: Result | ArrayLike, shape: tuple[int, int], axes: Any = 
     axes = _axes(axes)
     axes.imshow(x.reshape(shape), **{"interpolation": "nearest", **imshow})
     axes.set(xticks=[], yticks=[])
+    return axes
+
+
+class Confident(Protocol):
+    """What `marginals` and `max_marginals` return."""
+
+    def confidence(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+
+def plot_confidence(
+    found: Confident,
+    shape: tuple[int, int] | None = None,
+    names: list[str] | None = None,
+    axes: Any = None,
+) -> Any:
+    """How sure each variable is of its best label: a bar each, or an image of a grid of variables; returns the axes.
+
+    found  what `marginals` returned (the probability of the best label) or `max_marginals` (what the second label loses
+           against the first; where that is between two bounds a line leads from one to the other)
+    shape  rows and columns of the image, where the variables are a grid
+    names  of the variables, below their bars
+    axes   where to draw
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import fginfer
+    >>> plot_confidence(fginfer.marginals(fginfer.FactorGraph([2, 2]))).get_ylabel()
+    'probability of the best label'
+    """
+    if not hasattr(found, "confidence"):
+        raise SettingsError(f"give what marginals or max_marginals returned, not {type(found).__name__}")
+    least, most = found.confidence()
+    if names is not None and len(names) != len(least):
+        raise SettingsError(f"{len(names)} names do not fit {len(least)} variables")
+    if shape is not None and len(least) != shape[0] * shape[1]:
+        raise SettingsError(f"{len(least)} variables do not fill a grid of {shape[0]} x {shape[1]}")
+    what = "lost by the second label" if hasattr(found, "high") else "probability of the best label"
+    axes = _axes(axes)
+    if shape is not None:
+        image = axes.imshow(np.where(np.isfinite(least), least, np.nan).reshape(shape), interpolation="nearest")
+        axes.figure.colorbar(image, label=what)
+        axes.set(xticks=[], yticks=[])
+        return axes
+    at, finite = np.arange(len(least)), np.isfinite(least)
+    axes.bar(at[finite], least[finite])
+    axes.vlines(at[np.isfinite(most)], least[np.isfinite(most)], most[np.isfinite(most)], color="black")
+    axes.set(xlabel="variable", ylabel=what)
+    if names is not None:
+        axes.set_xticks(at, names, rotation=90)
     return axes

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,21 +15,23 @@ from fginfer import __version__
 from fginfer.commands.common import add_model, load, model_json, print_json, size
 from fginfer.commands.stops import kept
 from fginfer.errors import SettingsError
-from fginfer.formats.streams import check_writable
+from fginfer.formats.streams import check_writable, write_atomically
 from fginfer.formats.uai_answers import mar_text, pr_text, write_text
 from fginfer.graph import FactorGraph
 from fginfer.marginals import Marginals, marginals
 from fginfer.max_marginals import MaxMarginals, max_marginals
 from fginfer.names import variable_text
+from fginfer.plots import Confident, plot_confidence
 from fginfer.result import known
 from fginfer.startup import DONE, STOPPED
 
 SHOWN = 40  # variables, where people read
 SHOWN_LABELS = 8
+PICTURES = (".png", ".pdf", ".svg")
 
 EXAMPLES = """examples:
   fginfer marginals net.uai --evidence net.uai.evid --out net.MAR --pr net.PR
-  fginfer marginals grid.uai.gz --max --time-limit 10
+  fginfer marginals grid.uai.gz --max --time-limit 10 --plot sure.png
   fginfer marginals grid.uai.gz --approximate --time-limit 20
   fginfer marginals net.bif --given rain=yes --json
 """
@@ -55,6 +59,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--memory", type=size, default=float(1 << 30), metavar="N", help="for tables (default 1GiB)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", metavar="MAR", help="write all probabilities as a UAI MAR file; -: to standard output")
+    parser.add_argument(
+        "--plot", metavar="PICTURE", help="draw how sure each variable is (.png, .pdf or .svg; needs matplotlib)"
+    )
     parser.add_argument("--pr", metavar="PR", help="write log10 Z as a UAI PR file; -: to standard output")
     parser.set_defaults(run=run)
 
@@ -68,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError("--time-limit is for --max and --approximate; marginals are exact or refused")
     if [args.out, args.pr, "-" if args.json else None].count("-") > 1:
         raise SettingsError("only one of --out -, --pr - and --json can have standard output")
-    for path in (args.out, args.pr):
+    if args.plot is not None and Path(args.plot).suffix not in PICTURES:
+        raise SettingsError(f"--plot writes {', '.join(PICTURES)} files, not {args.plot}")
+    for path in (args.out, args.pr, args.plot):
         if path not in (None, "-"):
             check_writable(path)
     graph, evidence = load(args)
@@ -79,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
                 graph, asked, evidence=evidence, time_limit=args.time_limit, memory=args.memory, seed=args.seed
             )
         )
+        _plot(best, graph, list(best.asked), args.plot)
         if args.json:
             print_json(max_json(best, model_json(graph)))
         else:
@@ -86,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         return STOPPED if stopped else DONE
     settings: dict[str, Any] = {"approximate": args.approximate, "time_limit": args.time_limit, "seed": args.seed}
     found, stopped = kept(lambda: marginals(graph, args.memory, evidence=evidence, **settings))
+    _plot(replace(found, variables=[found.variables[v] for v in asked]), graph, asked, args.plot)
     for path, text in ((args.out, mar_text(found.variables)), (args.pr, pr_text(found.log_z))):
         if path == "-":
             sys.stdout.write(text)
@@ -93,9 +104,20 @@ def run(args: argparse.Namespace) -> int:
             write_text(text, path)
     if args.json:
         print_json(sum_json(found, asked, model_json(graph)))
-    elif args.out is None and args.pr is None:
+    elif args.out is None and args.pr is None and args.plot is None:
         print("\n".join(sum_lines(graph, found, asked)))
     return STOPPED if stopped else DONE
+
+
+def _plot(found: Confident, graph: FactorGraph, asked: list[int], path: str | None) -> None:
+    """The picture that --plot asks for, in a file that is whole or not there."""
+    if path is None:
+        return
+    names = [variable_text(graph.names, v) for v in asked]
+    axes = plot_confidence(found, names=names if graph.names is not None and len(asked) <= SHOWN else None)
+    axes.figure.set_size_inches(min(6.4 + 0.1 * len(asked), 16.0), 4.8)
+    with write_atomically(Path(path)) as out:
+        axes.figure.savefig(out, format=Path(path).suffix[1:], bbox_inches="tight")
 
 
 def _variable(graph: FactorGraph, text: str) -> int:

@@ -101,3 +101,15 @@ def test_approximations_say_so(capsys, tmp_path):
     assert out.splitlines()[1].startswith("between ")
     for wrong in (["--time-limit", 1], ["--max", "--approximate"], ["--approximate", "--seed", -1]):
         assert run(capsys, "marginals", tmp_path / "wide.npz", *wrong)[0] == 3
+
+
+def test_a_picture_of_confidence(model, capsys, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    code, out, _ = run(capsys, "marginals", model[0], "--plot", tmp_path / "a.svg")
+    assert (code, out) == (0, "")
+    assert b"<svg" in (tmp_path / "a.svg").read_bytes()
+    code, out, _ = run(capsys, "marginals", model[0], "--max", "--plot", tmp_path / "b.png", "--json")
+    assert strict_json(out)["exact"]
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+    code, _, err = run(capsys, "marginals", model[0], "--plot", tmp_path / "c.xyz")
+    assert (code, "--plot writes .png, .pdf, .svg files" in err) == (3, True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import FactorGraph, Potts, marginals
+from fginfer import FactorGraph, Potts, marginals, write
 from fginfer.core.beliefs import Beliefs
 from fginfer.errors import ModelError, SettingsError, SolverError
 
@@ -128,6 +128,47 @@ def test_with_evidence_they_are_those_of_the_labelings_that_agree_with_it(seed, 
     for v, card in enumerate(graph.cards):
         wanted = [np.exp(scores[answers[:, v] == label] - log_z).sum() for label in range(card)]
         np.testing.assert_allclose(found.variables[v], wanted, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), memory=st.sampled_from([200, 1 << 30]))
+def test_constraints_count_like_factors(seed, memory):
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph(rng.integers(1, 4, rng.integers(2, 6)))
+    graph.add_factor([0, 1], rng.standard_normal(graph.cards[:2]))
+    literals = [(int(v), int(rng.integers(graph.cards[v])), bool(rng.integers(2))) for v in rng.integers(0, 2, 4)]
+    everyone = [(v, int(rng.integers(graph.cards[v]))) for v in range(graph.n_variables)]
+    graph.add_cardinality(everyone, rng.standard_normal(len(everyone) + 1))
+    graph.add_linear(literals, [1.0, 2.0, -1.0, 0.5], -1.0, 2.0, penalty=0.75, per_unit=bool(rng.integers(2)))
+    graph.add_at_least(1, literals)
+    answers = np.array(list(itertools.product(*(range(k) for k in graph.cards))))
+    scores = np.array([graph.score(a) for a in answers])
+    if scores.max() == -np.inf:
+        with pytest.raises(ModelError, match="no labeling"):
+            marginals(graph, memory)
+        return
+    found, log_z = marginals(graph, memory), np.logaddexp.reduce(scores)
+    assert found.log_z == pytest.approx(log_z, abs=1e-9)
+    assert [len(p) for p in found.variables] == graph.cards.tolist()
+    for v, own in enumerate(found.variables):
+        np.testing.assert_allclose(
+            own, [np.exp(scores[answers[:, v] == y] - log_z).sum() for y in range(graph.cards[v])], atol=1e-9
+        )
+
+
+def test_a_constraint_that_is_a_choice_of_the_best_is_refused():
+    graph = FactorGraph([2] * 3)
+    graph.add_sparse([0, 1, 2], [[0, 0, 1], [1, 1, 1]], [1.0, 2.0], default=0.0)
+    with pytest.raises(SolverError, match="no tables whose sums"):
+        marginals(graph)
+
+
+def test_a_file_and_names(tmp_path):
+    graph = FactorGraph(variables={"rain": ["no", "yes"], "wet": 2})
+    graph.add_factor(["rain", "wet"], [[1.0, 0.0], [0.5, 2.0]])
+    write(graph, tmp_path / "m.npz")
+    found = marginals(tmp_path / "m.npz", evidence={"rain": "yes"})
+    assert found.variables[1].tolist() == marginals(graph, evidence={0: 1}).variables[1].tolist()
 
 
 def test_evidence_that_there_cannot_be():

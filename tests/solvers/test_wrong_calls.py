@@ -21,7 +21,7 @@ WRONG = {
     "iterations in words": (lambda: Solver(GRAPH).run(iterations="5"), "iterations must be a whole number"),
     "one graph for many": (lambda: fginfer.solve_many(GRAPH), "takes a list of graphs; solve takes one"),
     "workers in words": (lambda: fginfer.solve_many([GRAPH], workers="2"), "workers must be a whole number"),
-    "marginals of a file": (lambda: fginfer.marginals("model.uai"), "takes a FactorGraph, not str"),
+    "marginals of a number": (lambda: fginfer.marginals(7), "takes a FactorGraph or the name of a model file, not int"),
     "memory in words": (lambda: fginfer.marginals(GRAPH, memory="1GB"), "memory must be a positive number of bytes"),
     "write, turned round": (lambda: fginfer.write("model.uai", GRAPH), "takes a FactorGraph, then the name of a file"),
     "write_solution, turned round": (lambda: fginfer.write_solution("x.MPE", [0, 1]), "then the name of a file"),
