@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 from math import fsum, inf
 from os import PathLike
 from typing import Any, Literal, overload
@@ -29,6 +30,10 @@ from fginfer.solver import SLICE, check_seconds
 
 __all__ = ["KBest", "k_best"]
 
+MORE_AHEAD = (
+    8  # answers that are looked at beside those asked for, where rounding may have changed their order (chosen)
+)
+MOST_AHEAD = 1024  # of them at once (chosen)
 SWEEPS = 300  # sweeps of the message passing that tells which labels can matter (chosen)
 
 End = Literal["running", "complete", "exhausted", "time_limit", "converged", "failed"]
@@ -61,12 +66,14 @@ class KBest(Sequence[Result]):
         self._finder, self._k, self._given, self._names = finder, k, given, names
         self._within = inf if within is None else within
         self._cursor = 0
+        self._ahead: list[tuple[float, int, Result]] = []  # found, but not yet known to be the best of what is left
+        self._pulled, self._bound, self._ended = 0, inf, False
 
     def _advance(self) -> bool:
         """Finds one more; False where there is none, or no time."""
         if self.status != "running":
             return False
-        result = self._finder.next()
+        result = self._next()
         if result is None:
             self.status = self._finder.status
             return False
@@ -82,6 +89,23 @@ class KBest(Sequence[Result]):
         if len(self.found) == self._k:
             self.status = "complete"
         return True
+
+    def _next(self) -> Result | None:
+        """The best that is left. Answers come in the order of rounded sums, so those that are as good but for rounding
+        are looked at together, as many as may still be asked for."""
+        most = min(self._k - len(self.found) + MORE_AHEAD, MOST_AHEAD)
+        while not self._ended and len(self._ahead) < most:
+            if self._ahead and self._bound <= -self._ahead[0][0]:
+                break
+            result = self._finder.next()
+            if result is None:
+                self._ended = True
+                break
+            assert result.score is not None
+            assert result.bound is not None
+            heappush(self._ahead, (-result.score, self._pulled, result))
+            self._pulled, self._bound = self._pulled + 1, result.bound
+        return heappop(self._ahead)[2] if self._ahead else None
 
     def __len__(self) -> int:
         while self._advance():
@@ -176,13 +200,13 @@ def k_best(
     try:
         if min_distance > 1 or method is not None or tables is None:
             raise SolverError("every answer needs a solve")
-        finder = _Ranked(model, tables, k, memory, timer, seed, threads)
+        finder = _Ranked(model, tables, k + MORE_AHEAD, memory, timer, seed, threads)
     except SolverError:
         settings = {"method": method, "seed": seed, "threads": threads}
         if min_distance > 1 or method is not None or model.rules or model.n_factors == 0:
             finder = _Excluding(model, max(1, min_distance), timer, settings)
         else:
-            finder = _Narrowing(model, k, memory, timer, settings)
+            finder = _Narrowing(model, k + MORE_AHEAD, memory, timer, settings)
     return KBest(finder, k, within, given, model.shared_names() if given is None else None)
 
 

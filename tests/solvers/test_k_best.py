@@ -240,3 +240,31 @@ def test_a_cutoff_ends_the_list(monkeypatch: pytest.MonkeyPatch):
     found = k_best(graph, 10)
     assert [r.score for r in found] == [2.0, 2.0, 1.0, 1.0]
     assert found.status == "exhausted"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_decimals_that_round_differently_still_come_in_order(seed: int, wide: bool):
+    rng = np.random.default_rng(seed)
+    graph = FactorGraph([3] * 5)
+    for i in range(4):
+        graph.add_factor([i, i + 1], np.round(rng.normal(size=(3, 3)), 1))
+        graph.add_factor([i], np.round(rng.normal(size=3), 1))
+    with pytest.MonkeyPatch.context() as patch:
+        if wide:
+            too_wide(patch)
+        scores = [r.score for r in k_best(graph, 60)]
+    assert scores == sorted(scores, reverse=True)
+    assert scores == pytest.approx([s for s, _ in ranked(graph)][:60], abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(), st.integers(0, 12), st.data())
+def test_constraints_are_ranked_like_factors(graph: FactorGraph, k: int, data: st.DataObject):
+    literal = st.tuples(st.integers(0, graph.n_variables - 1), st.just(0), st.booleans())
+    graph.add_at_most(data.draw(st.integers(0, 2)), data.draw(st.lists(literal, min_size=1, max_size=4)))
+    graph.add_cardinality([(v, 0) for v in range(graph.n_variables)], [0.5 * v for v in range(graph.n_variables + 1)])
+    found = k_best(graph, k)
+    assert [r.score for r in found] == [s for s, _ in ranked(graph)][:k]
+    assert len({tuple(r.labels) for r in found}) == len(found)
+    assert all(r.method == "elimination" and len(r.labels) == graph.n_variables for r in found)
