@@ -33,7 +33,7 @@ __all__ = ["KBest", "k_best"]
 MORE_AHEAD = (
     8  # answers that are looked at beside those asked for, where rounding may have changed their order (chosen)
 )
-MOST_AHEAD = 1024  # of them at once (chosen)
+MOST_AHEAD = 1024  # answers that are looked at at once (chosen)
 SWEEPS = 300  # sweeps of the message passing that tells which labels can matter (chosen)
 
 End = Literal["running", "complete", "exhausted", "time_limit", "converged", "failed"]
