@@ -162,7 +162,7 @@ static gdmm_stage next_stage(gdmm *g) {
         g->next_bound = t + BOUND_EVERY;
         return GDMM_BOUND;
     }
-    const int iterates = t > 0 && (!g->sweep || g->swept) && !g->converged; /* a factor pass comes next in any case */
+    const int iterates = t > 0 && !gdmm_is_sweeping(g) && !g->converged; /* a factor pass comes next in any case */
     if (g->stage < GDMM_DECODE && (t == 0 || g->offered || g->converged || gdmm_decode_due(g))) {
         const int goes_on = iterates ||
             (t > 0 && g->stage == GDMM_SWEEP && g->solver->info.score > -INFINITY && g->pass_work >= WORTH_BESIDE);
@@ -175,7 +175,7 @@ static gdmm_stage next_stage(gdmm *g) {
     }
     if (g->converged) g->solver->info.status = FGI_CONVERGED;
     if (t == 0 && !g->sweep && g->warm) g->solver->failure = gdmm_start_from_labels(g);
-    return g->sweep && !g->swept ? GDMM_SWEEP : GDMM_FACTORS;
+    return gdmm_is_sweeping(g) ? GDMM_SWEEP : GDMM_FACTORS;
 }
 
 static void take_bound(gdmm *g, double bound) {
@@ -204,10 +204,14 @@ static gdmm_stage after_sweep(gdmm *g, double bound) {
     g->sweep_bound = bound;
     const double least = SWEEPS_STANDSTILL * (fabs(bound) + info->unit);
     if (gained >= SWEEP_GAIN * fmin(gap, g->sweep_first - bound) && gained > least) return GDMM_SWEEP;
-    gdmm_sweep_store(g, g->sweep);
-    g->solver->failure = gdmm_start_from_labels(g);
     g->swept = 1;
     g->swept_at = gdmm_steps(g);
+    if (g->sweeps_only) { /* the search joins, and they go on */
+        g->converged = !(gained > least);
+        return next_stage(g);
+    }
+    gdmm_sweep_store(g, g->sweep);
+    g->solver->failure = gdmm_start_from_labels(g);
     return GDMM_FACTORS;
 }
 
@@ -287,7 +291,8 @@ static void step(gdmm *g) {
         if (g->sweep) bound_by_sweep(g, start);
         else if (gdmm_advance(g, gdmm_bound_size(g), 1, g->piece / GDMM_BLOCK, gdmm_bound_pass, &info->seconds_bound)) {
             take_bound(g, gdmm_bound_value(g));
-            enter(g, next_stage(g));
+            if (g->trial && !fgi_solver_done(g->solver) && !gdmm_trial_goes_on(g)) gdmm_end_trial(g);
+            else enter(g, next_stage(g));
         }
         return;
     case GDMM_DECODE:

@@ -118,6 +118,10 @@ typedef struct gdmm {
     int64_t cursor;  /* where the stage goes on after a pause */
     double deadline; /* deadline of the run under way: threads that work together look at it themselves */
     int dense;       /* slots list all labels */
+    int sweeps_only; /* and there are so many that they have room for sweeps, not for iterations */
+    /* How a run begins (gdmm/opening.c): a look is to come, it is under way, sparse iterations are on trial. */
+    int looks, looking, trial;
+    double trial_gap, half_sweep; /* at the last look; what a pass with messages on all labels costs */
     gdmm_table *tables;
     int64_t n_sliced; /* tables done, during the set-up */
     int has_slices;   /* some tables have been read through slices */
@@ -176,6 +180,9 @@ typedef struct gdmm {
     fgi_arena arena; /* what lives as long as the solver and does not grow */
 } gdmm;
 
+/* Are sweeps what goes on, so that they hold the messages? */
+static inline int gdmm_is_sweeping(const gdmm *g) { return g->sweep && (!g->swept || g->sweeps_only); }
+
 /* Sweeps and iterations: what schedules and limits count. */
 static inline int64_t gdmm_steps(const gdmm *g) { return g->solver->info.iterations + g->solver->info.sweeps; }
 
@@ -218,6 +225,7 @@ void gdmm_check(const gdmm *g);
 
 /* gdmm/tables.c */
 fgi_rc gdmm_choose_access(gdmm *g);
+void gdmm_measure_pass(gdmm *g); /* what one costs, the way that messages are kept now */
 void gdmm_tables_free(gdmm *g);
 void gdmm_tables_reset(gdmm *g);
 int64_t gdmm_tables_copied(const gdmm *g); /* entries of columns that sweeps have copied */
@@ -225,6 +233,13 @@ int gdmm_tables_step(gdmm *g, int64_t entries);
 /* The factor as the oracle's source; cards: room for max_arity numbers, which it points to. */
 fgi_table_source gdmm_source(const gdmm *g, const fgi_view *v, int32_t *cards);
 void gdmm_table_note(gdmm *g, const fgi_view *v, int64_t touched, int32_t products);
+
+/* gdmm/opening.c: is a look worth it; a piece of it (1: it is over, and dense is chosen); does the trial go on; sweeps
+ * instead, by a new set-up. */
+int gdmm_is_worth_a_look(const gdmm *g);
+int gdmm_look_step(gdmm *g);
+int gdmm_trial_goes_on(gdmm *g);
+void gdmm_end_trial(gdmm *g);
 
 /* gdmm/propagate.c: one bounded piece of label removal; 1: complete, 0: more to do, -1: no feasible labeling exists. */
 gdmm_propagation *gdmm_propagation_create(const gdmm *g);

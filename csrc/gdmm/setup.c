@@ -131,19 +131,32 @@ static int create_slots(gdmm *g) {
     return 1;
 }
 
+/* What depends on how messages are kept. Room for sweeps alone that the system does not have is done without. */
+static int make_room(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    const int64_t before = g->arena.bytes;
+    if (g->numbers) return 1;
+    if (!create_slots(g) && g->sweeps_only) {
+        g->arena.failed = g->sweeps_only = g->dense = 0;
+        if (!create_slots(g)) return 0;
+    }
+    g->sorted = g->dense ? NULL : fgi_take(&g->arena, st->unary_begin[st->n_vars], int32_t);
+    gdmm_measure_pass(g);
+    g->solver->info.memory += g->arena.bytes - before;
+    return !g->arena.failed;
+}
+
 fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     const fgi_structure *st = g->model->s;
-    const int64_t labels = st->unary_begin[st->n_vars];
     g->n_slots = fgi_factor_begin(st, st->n_factors);
     if (gdmm_choose_access(g)) return fgi_no_memory(err);
     const int64_t blocks = st->n_factors / GDMM_BLOCK + st->n_vars / GDMM_BLOCK + 2;
-    g->theta = fgi_take_blank(&g->arena, labels, double); /* propagation fills it */
+    g->theta = fgi_take_blank(&g->arena, st->unary_begin[st->n_vars], double); /* propagation fills it */
     g->adj_slot = fgi_take(&g->arena, g->n_slots, int64_t);
     g->slots = fgi_take_zero(&g->arena, g->n_slots, gdmm_slot);
     g->active = fgi_take_zero(&g->arena, st->n_factors, gdmm_active);
     g->is_pair = fgi_take_zero(&g->arena, st->n_factors, uint8_t);
     g->order = fgi_take_zero(&g->arena, st->n_tables, fgi_order *);
-    g->sorted = g->dense ? NULL : fgi_take(&g->arena, labels, int32_t);
     g->partial = fgi_take_zero(&g->arena, 2 * blocks, double);
     g->partial_sum = fgi_take_zero(&g->arena, blocks, fgi_sum);
     g->rounded = fgi_take_zero(&g->arena, st->n_vars, int32_t);
@@ -152,8 +165,8 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     if (!g->arena.failed) g->n_workers = g->solver->settings.threads;
     int ok = !g->arena.failed;
     for (int k = 0; ok && k < g->n_workers; k++) ok = worker_create(&g->workers[k], st, &g->arena);
-    if (!ok || !create_slots(g)) return fgi_no_memory(err);
     g->solver->info.memory += g->arena.bytes;
+    if (!ok || (!g->looks && !make_room(g))) return fgi_no_memory(err);
     return FGI_OK;
 }
 
@@ -336,7 +349,7 @@ void gdmm_restart(gdmm *g) {
     g->n_orders = 0; /* the tables may be new */
     g->search = NULL;
     g->sweep = NULL;
-    g->swept = g->converged = 0;
+    g->swept = g->converged = g->looking = 0;
     g->beside = (gdmm_beside){0};
     g->last_bound = g->sweep_bound = INFINITY;
     g->work = 0;
@@ -363,11 +376,13 @@ static int prepare_orders(gdmm *g) {
 
 static void begin_preparation(gdmm *g) {
     g->scale = mean_range(g->model);
-    if (g->rho == 0)
-        g->rho = g->solver->settings.rho > 0 ? g->solver->settings.rho
-                                             : fgi_solver_rho(g->solver, FIRST_RHO[g->dense != 0] * g->scale);
     g->local = fgi_local_create(g->model);
     if (!g->local || !create_pairs(g)) g->solver->failure = FGI_NO_MEMORY;
+}
+
+static void set_first_penalty(gdmm *g) {
+    const double chosen = g->solver->settings.rho;
+    if (g->rho == 0) g->rho = chosen > 0 ? chosen : fgi_solver_rho(g->solver, FIRST_RHO[g->dense != 0] * g->scale);
 }
 
 /* Variables between two looks at the clock. */
@@ -387,13 +402,21 @@ static void begin_sweeps(gdmm *g) {
 }
 
 int gdmm_prepare_step(gdmm *g) {
-    enum { BEGIN, ORDERS, MEASURE, FILL, VARIABLES, FACTORS, SWEEPS, LINKS, LOAD, END };
+    enum { BEGIN, LOOK, ROOM, ORDERS, MEASURE, FILL, VARIABLES, FACTORS, SWEEPS, LINKS, LOAD, END };
     enum { VARIABLES_EACH = 64, FACTORS_EACH = 1024, FACTORS_PIECE = 16 * FACTORS_EACH, SLOTS_PIECE = 16 };
     const fgi_structure *st = g->model->s;
     double seconds = 0; /* counted by the caller */
     int done = 1;
     switch (g->pass) {
     case BEGIN: begin_preparation(g); break;
+    case LOOK:
+        if (g->looks && !g->given && !g->warm) done = gdmm_look_step(g);
+        g->looks &= !done;
+        break;
+    case ROOM:
+        if (!make_room(g)) g->solver->failure = FGI_NO_MEMORY;
+        set_first_penalty(g);
+        break;
     case ORDERS: done = prepare_orders(g); break;
     case MEASURE:
         if (!g->has_slots) done = gdmm_advance(g, gdmm_slot_blocks(g), 1, SLOTS_PIECE, measure_slots, &seconds);

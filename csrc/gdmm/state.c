@@ -10,7 +10,7 @@ int64_t gdmm_message_size(const fgi_solver *solver) { return fgi_dual_message_si
 static double exported(double mu) { return GDMM_IS_FORBIDDEN(mu) || mu == -INFINITY ? 0 : mu; }
 
 /* Otherwise the slots do. */
-static int sweeps_hold_messages(const gdmm *g) { return g->sweep && !g->swept && g->stage > GDMM_PREPARE; }
+static int sweeps_hold_messages(const gdmm *g) { return gdmm_is_sweeping(g) && g->stage > GDMM_PREPARE; }
 
 fgi_rc gdmm_messages(const fgi_solver *solver, double *mu) {
     const gdmm *g = solver->state;

@@ -18,6 +18,9 @@ static const double SLICING = 20, SLICED_LABEL = 100, PRODUCTS = 10, SPARSE_ITER
  * of which a list would hold most anyway (decision 0016). */
 static const int64_t DENSE_LABELS = 20000000, DENSE_FEW = 60000000;
 enum { FEW_LABELS = 64 };
+/* Beyond these, messages have room for sweeps alone (8 bytes a label), as long as they are so few and a variable has
+ * enough labels for the rest of a message not to matter (decision 0019). */
+static const int64_t SWEPT_LABELS = 150000000, SWEPT_EACH = 16;
 /* Entries beyond which products with an even table are listed (oracle/sliced.h, decision 0016). */
 static const int64_t FAR = 1 << 25;
 enum { SMALL = 64 };             /* entries: below nobody would know the difference */
@@ -40,11 +43,18 @@ static int pays(const gdmm *g, int64_t t, double factors) {
     return PRODUCTS * factors * (states - SLICED_LABEL * labels) > SLICING * states;
 }
 
-/* Are messages kept on all labels? */
-static int wants_all_labels(const gdmm *g, double states, int64_t slot_labels) {
+static int is_left_to_us(const fgi_settings *s) {
+    return s->access == FGI_ACCESS_AUTO && s->sweep == FGI_CHOOSE && s->formulation == FGI_FORMULATION_AUTO;
+}
+
+/* Are messages kept on all labels? Sets sweeps_only. */
+static int wants_all_labels(gdmm *g, double states, int64_t slot_labels) {
     const fgi_settings *s = &g->solver->settings;
     if (s->access == FGI_ACCESS_DENSE || s->sweep == FGI_ON) return 1;
     const int64_t most = g->model->s->max_card <= FEW_LABELS ? DENSE_FEW : DENSE_LABELS;
+    g->sweeps_only =
+        is_left_to_us(s) && slot_labels > most && slot_labels <= SWEPT_LABELS && slot_labels >= SWEPT_EACH * g->n_slots;
+    if (g->sweeps_only) return 1;
     if (s->formulation == FGI_FORMULATION_TABLES || slot_labels > most) return 0;
     if (s->sweep != FGI_OFF) return 1;
     return s->access == FGI_ACCESS_AUTO && states <= SPARSE_ITERATION * (double)g->model->s->n_factors;
@@ -61,7 +71,7 @@ static void count_sliced(gdmm *g) {
 fgi_rc gdmm_choose_access(gdmm *g) {
     const fgi_structure *st = g->model->s;
     const fgi_settings *settings = &g->solver->settings;
-    double *factors = fgi_calloc(st->n_tables, sizeof *factors), work = 0;
+    double *factors = fgi_calloc(st->n_tables, sizeof *factors);
     const double states = fgi_model_pass_work(g->model);
     const int64_t slot_labels = fgi_dual_message_size(g->model);
     g->tables = fgi_take_zero(&g->arena, st->n_tables, gdmm_table);
@@ -74,21 +84,31 @@ fgi_rc gdmm_choose_access(gdmm *g) {
     for (int64_t t = 0; g->dense && t < st->n_tables; t++)
         if (can_be_sliced(g, t) && settings->access != FGI_ACCESS_DENSE)
             g->tables[t].sliced = settings->access == FGI_ACCESS_SORTED || pays(g, t, factors[t]);
+    free(factors);
+    gdmm_measure_pass(g);
+    g->half_sweep = (double)g->pass_work;
+    g->looks = is_left_to_us(settings) && gdmm_is_worth_a_look(g);
+    return FGI_OK;
+}
+
+/* What one pass costs the way that messages are kept now. */
+void gdmm_measure_pass(gdmm *g) {
+    const fgi_structure *st = g->model->s;
+    const double states = fgi_model_pass_work(g->model);
+    double work = 0;
     count_sliced(g);
     if (!g->dense) work = 200 * (double)st->n_factors;
     else if (!g->has_slices) work = states;
-    for (int64_t f = 0; g->has_slices && f < st->n_factors; f++) {
+    for (int64_t f = 0; g->dense && g->has_slices && f < st->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
         if (g->tables[v.table].sliced) work += 0.5 * SLICED_LABEL * ((double)v.rows + v.cols);
         else work += (double)fgi_view_work(g->model, &v);
     }
-    const int sorted = !g->dense || g->has_slices;
-    free(factors);
-    g->solver->info.access = sorted || settings->access == FGI_ACCESS_SORTED ? FGI_ACCESS_SORTED : FGI_ACCESS_DENSE;
+    const int sorted = !g->dense || g->has_slices || g->solver->settings.access == FGI_ACCESS_SORTED;
+    g->solver->info.access = sorted ? FGI_ACCESS_SORTED : FGI_ACCESS_DENSE;
     const double each = st->n_factors ? work / (double)st->n_factors : 0;
     g->piece = GDMM_BLOCK * (1 + (int64_t)(400000 / (GDMM_BLOCK * (1 + (g->dense ? each : 500)))));
-    g->pass_work = (int64_t)work + 4 * (g->dense ? slot_labels : 8 * g->n_slots);
-    return FGI_OK;
+    g->pass_work = (int64_t)work + 4 * (g->dense ? fgi_dual_message_size(g->model) : 8 * g->n_slots);
 }
 
 void gdmm_tables_free(gdmm *g) {
