@@ -96,7 +96,8 @@ FAMILIES: dict[str, Make] = {
 
 def curve(graph: fginfer.FactorGraph, settings: dict[str, Any], limit: float) -> list[tuple[float, float]]:
     """CPU seconds, those of the set-up included, and the gap then."""
-    begin, out = time.process_time(), []
+    begin = time.process_time()
+    out: list[tuple[float, float]] = []
     with fginfer.Solver(graph, "gdmm", **settings) as solver:
         while solver.status == "running" and (not out or out[-1][0] < limit):
             solver.run(seconds=0.004, iterations=1)
