@@ -98,7 +98,7 @@ void gdmm_end_trial(gdmm *g) {
     g->trial = 0;
     g->dense = 1;
     g->has_slots = 0;
-    g->numbers = NULL; /* of small variables, which are few: they stay in the arena */
+    g->numbers = NULL; /* those of small variables are few and stay in the arena */
     g->rho = 0;
     g->primal = g->dual = 0;
     gdmm_restart(g);
