@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from fginfer.core.arrays import begins
 from fginfer.core.model import Model
 from fginfer.core.solver import proof_tolerance
-from fginfer.errors import SolverError
-from fginfer.labelings import check_range
+from fginfer.labelings import check_labels, check_range
 from fginfer.lowering import Lowering, with_factors
 from fginfer.result import RelaxedMarginals, Result, TracePoint
 from fginfer.rules import Chain, Rule
 from fginfer.rules.narrowing import allowed_labels
 from fginfer.rules.rule import Star
+from fginfer.rules.scores import score_with_rules
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
@@ -41,17 +41,21 @@ class Lowered:
     """
 
     graph: FactorGraph
-    original: FactorGraph
     _chains: list[tuple[Chain, list[int], list[int]]]
     _stars: list[tuple[Star, int]]
-    _model: Model  # the tables of the original, as they were
+    _model: Model  # the tables of the original with the numbers that were taken last
     _rules: tuple[Rule, ...]
     _allowed: NDArray[np.bool_]  # labels that were not forbidden in any case
     rounding: float  # how far scores of the lowered graph may be from those of the original
 
+    @property
+    def cards(self) -> NDArray[np.int32]:
+        """Label counts of the original."""
+        return self._model.cards
+
     def complete(self, labels: ArrayLike) -> NDArray[np.int32]:
         """A labeling of the graph with the best labels of the auxiliary variables."""
-        x = check_range(self.original.check_labels(labels), self.original.cards)
+        x = check_range(check_labels(labels, self._model.cards), self._model.cards)
         out = np.zeros(self.graph.n_variables, np.int32)
         out[: len(x)] = x
         whole = x.tolist()
@@ -82,9 +86,9 @@ class Lowered:
 
         Bounds are raised by what rounding may have taken from penalties per unit; messages stay as they are.
         """
-        n = self.original.n_variables
+        n = self._model.n_variables
         labels = None if result.labels is None else np.array(result.labels[:n])
-        score = None if labels is None else self.original.score(labels)
+        score = None if labels is None else score_with_rules(self._model, self._rules, labels)
         bound, status = self._raised(result.bound), result.status
         if score is not None and score <= cutoff:
             labels = score = None
@@ -96,8 +100,7 @@ class Lowered:
                 status = status if 2 * self.rounding <= allowed else "converged"
         marginals = result.marginals
         if isinstance(marginals, RelaxedMarginals):
-            flat = marginals.flat[: int(self.original.cards.sum(dtype=np.int64))]
-            marginals = RelaxedMarginals(flat, self.original.cards)
+            marginals = RelaxedMarginals(marginals.flat[: self._model.n_labels], self._model.cards)
         trace = result.trace
         if self.rounding or score != result.score:
             trace = [TracePoint(p.seconds, _at(p, result, score), self._raised(p.bound)) for p in trace]
@@ -108,31 +111,23 @@ class Lowered:
             return bound
         return nextafter(bound + self.rounding, inf)
 
-    def keeps_structure(self) -> bool:
-        """Has the original the factors and constraints that it had?"""
-        with self.original.lock:
-            same = self.original.table_model.same_structure(self._model)
-            return same and self.original.rules == self._rules
-
-    def update(self) -> bool:
-        """Takes the present numbers of the original; False if the graph must be lowered again to have them.
-
-        SolverError if the structure of the original or one of its constraints has changed.
-        """
-        with self.original.lock:
-            arrays, model, rules = self.original.table_arrays(), self.original.table_snapshot(), self.original.rules
+    def updated(self, graph: FactorGraph) -> Lowered | None:
+        """The same graph of tables with the present numbers of the original; None: that must be lowered again, since
+        factors, constraints, or labels that are allowed have come or gone."""
+        with graph.lock:
+            arrays, model, rules = graph.table_arrays(), graph.table_snapshot(), graph.rules
         if not model.same_structure(self._model) or rules != self._rules:
-            raise SolverError("the graph has changed its structure since the solver was made; make a new one")
+            return None
         assert arrays.unary is not None
         allowed = allowed_labels(arrays.unary, begins(arrays.cards), rules)
         if bool((allowed & ~self._allowed).any()):
-            return False
+            return None
         more = int(self.graph.cards.sum(dtype=np.int64)) - len(arrays.unary)
         self.graph.set_unaries(_lowered_unary(arrays.unary, allowed, more))
         self.graph.model.take_leftovers(model)
         dense = np.flatnonzero(arrays.is_dense()).astype(np.int32)
         self.graph.model.set_tables(dense, np.array(arrays.values))
-        return True
+        return replace(self, _model=model)
 
 
 def summable(graph: FactorGraph) -> FactorGraph:
@@ -181,4 +176,4 @@ def lower(graph: FactorGraph) -> Lowered:
     plain = graph.from_model_arrays(with_factors(base, made.factors))
     plain.cutoff = graph.cutoff
     rounding = sum(rule.rounding() for rule in rules)
-    return Lowered(plain, graph, made.chains, made.stars, model, rules, allowed, rounding)
+    return Lowered(plain, made.chains, made.stars, model, rules, allowed, rounding)

@@ -13,16 +13,13 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, Unpack, cast
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fginfer.core import clock
-from fginfer.core.model import Model
 from fginfer.engine import NativeEngine, Settings
 from fginfer.errors import SettingsError, SolverError
-from fginfer.exact_scores import ExactScores
+from fginfer.follower import Follower
 from fginfer.graph import FactorGraph
-from fginfer.journal import Changes
 from fginfer.methods import default_method, make_engine
 from fginfer.options import Options, check_settings, check_whole
 from fginfer.proving import Prover
@@ -42,7 +39,7 @@ def check_seconds(name: str, value: float | None) -> float | None:
     return float(value)
 
 
-class Solver:
+class Solver(Follower):
     """One method at work on one graph.
 
     >>> from fginfer import FactorGraph, Potts
@@ -76,26 +73,21 @@ class Solver:
         self._check_graph(graph)
         check_settings(gap, seed, threads, max_iterations, cutoff)
         self._start = clock.now() if start_time is None else start_time
-        self._mark = graph.journal.mark()
-        least = graph.cutoff if cutoff is None else max(cutoff, graph.cutoff)
-        lowered = graph.lowered() if graph.rules else None
         self.settings = Settings(
             default_method() if method is None else method,
             min(gap, float_info.max),  # that of a missing bound or labeling, inf, is never reached
             seed,
             threads,
             max_iterations,
-            least if lowered is None else lowered.cutoff(least),
+            -inf,
             self._start,
             dict(options),
         )
-        self.graph = graph
-        self._lowered, self._cutoff = lowered, least
+        self._least = -inf if cutoff is None else float(cutoff)
         self._lock = RLock()
         self._at_work = False  # inside a slice
         self._process = os.getpid()
-        self._exact: ExactScores | None = None
-        self._engine: Any = self._make_engine()
+        self._take(graph)
         self._native = isinstance(self._engine, NativeEngine)
         self._status = "running"
         self._stopped_by = "time_limit"  # why work paused while the method itself could go on
@@ -111,25 +103,8 @@ class Solver:
         if not isinstance(graph, FactorGraph):
             raise SettingsError(f"Solver takes a FactorGraph, not {type(graph).__name__}; fginfer.read reads a file")
 
-    def _make_engine(self) -> Any:
-        """At work on the numbers that the graph has now. Methods see no leftovers: `_exact` puts them back."""
-        model, settings = self._tables.snapshot(), self.settings
-        self._model = model
-        self._exact = ExactScores(model, settings.cutoff, settings.gap) if model.has_leftovers else None
-        if self._exact is None:
-            return self._engine_on(self._tables, settings)
-        return self._engine_on(self._plain(model), dataclasses.replace(settings, cutoff=self._exact.plain_cutoff))
-
-    def _engine_on(self, graph: FactorGraph, settings: Settings) -> Any:
-        return make_engine(graph, settings)
-
-    @property
-    def _tables(self) -> FactorGraph:
-        """The graph, with tables in the place of constraints."""
-        return self.graph if self._lowered is None else self._lowered.graph
-
-    def _plain(self, model: Model) -> FactorGraph:
-        return FactorGraph.from_model(model.plain(), self._tables.n_factors)
+    def _make_engine(self, tables: FactorGraph, settings: Settings) -> Any:
+        return make_engine(tables, settings)
 
     def __repr__(self) -> str:
         state = "closed" if self._engine is None else self._status
@@ -137,9 +112,10 @@ class Solver:
 
     def __reduce__(self) -> Any:
         """A copy elsewhere starts from the labels and messages found so far; its trace and iterations start anew."""
-        result = self.result(trace=False)
-        known = dataclasses.replace(result, marginals=None)
-        return _restore, (self.graph, dataclasses.replace(self.settings, start_time=-1.0, cutoff=self._cutoff), known)
+        known = dataclasses.replace(self.result(trace=False), marginals=None)
+        if not self._is_up_to_date():
+            known = dataclasses.replace(known, labels=self._for_graph(known.labels), messages=None)
+        return _restore, (self.graph, dataclasses.replace(self.settings, start_time=-1.0, cutoff=self._least), known)
 
     def __enter__(self) -> Solver:
         return self
@@ -275,9 +251,15 @@ class Solver:
     def result(self, trace: bool = True, dual: bool = True) -> Result:
         """The best labeling and bound so far. `trace` and `dual` (marginals, messages) may be left out."""
         with self._locked():
-            return self._as_given(
-                self._result(self._stopped_by if self._status == "running" else self._status, trace, dual)
-            )
+            found = self._result(self._stopped_by if self._status == "running" else self._status, trace, dual)
+            if self._prover is not None:
+                found = dataclasses.replace(found, proof=self._prover.said)
+            if self._lowered is not None:
+                found = self._lowered.result(found, self._cutoff)
+            return found if self._names is None else dataclasses.replace(found, names=self._names)
+
+    def _found(self) -> Result:
+        return self.result(trace=False, dual=False)
 
     def _result(self, status: str, trace: bool, dual: bool) -> Result:
         """The result of the method, with what rounding took from unary scores."""
@@ -303,47 +285,30 @@ class Solver:
             assert self._prover.said is not None
             return self._prover.said
 
-    def _lower_again(self) -> None:
-        """Labels that constraints had ruled out are allowed now, or constraints have come or gone: a new start from the
-        labeling so far."""
-        labels = self._as_before(self.result(trace=False, dual=False).labels)
-        self._lowered = self.graph.lowered() if self.graph.rules else None
-        cutoff = self._cutoff if self._lowered is None else self._lowered.cutoff(self._cutoff)
-        self.settings = dataclasses.replace(self.settings, start_time=clock.now(), cutoff=cutoff)
-        self._engine = self._make_engine()
-        if labels is not None:
-            self.offer(labels)
-
-    def _as_given(self, result: Result) -> Result:
-        """The same for the graph with its constraints and names."""
-        if self._prover is not None:
-            result = dataclasses.replace(result, proof=self._prover.said)
-        if self._lowered is not None:
-            result = self._lowered.result(result, self._cutoff)
-        return dataclasses.replace(result, names=self.graph.shared_names()) if self.graph.names else result
-
     # -- what it is told ---------------------------------------------------------------------------------------
 
     def offer(self, labels: ArrayLike) -> None:
         """A labeling from elsewhere: kept if it is better than what is known, and used as a start where possible."""
-        x = self.graph.check_labels(labels)
         with self._locked():
-            self._opened().offer(x if self._lowered is None else self._lowered.complete(x))
+            self._opened()
+            self._offer(labels)
 
     def warm_start(self, start: Result | ArrayLike) -> None:
         """Starts from an earlier result (its labels, and its messages where both methods have them) or a labeling."""
         if not isinstance(start, Result):
             self.offer(start)
             return
-        labels = None if start.labels is None else self.graph.check_labels(start.labels)  # before anything changes
         with self._locked():
+            labels = None if start.labels is None else self._check_labels(start.labels)  # before anything changes
             if start.messages is not None:
                 self._opened().warm_start(start.messages)
             if labels is not None:
                 self.offer(labels)
 
     def update(self) -> None:
-        """Takes the graph's present numbers, and goes on from the messages and the labeling it has.
+        """Takes what the graph is now (numbers, factors, constraints, names, cutoff), and goes on from the messages and
+        the labeling it has. Until then changes of the graph are not seen. Where the method refuses the graph, all stays
+        as it was.
 
         The trace and the iteration count start again. What a change costs follows how much it changes, where the method
         can; factors and variables that have come or gone mean a new start from the labels.
@@ -352,58 +317,10 @@ class Solver:
             self._opened()
             if self._prover is not None:
                 raise SolverError("a proof is about the numbers that the solver was made with; make a new one")
-            began, changes = clock.now(), self.graph.journal.since(self._mark)
-            self._mark = self.graph.journal.mark()
-            if self._lowered is not None or self.graph.rules:
-                self._update_lowered()
-            elif changes is None or not self._follow(changes):
-                self._update_engine()
+            began = clock.now()
+            self._look_again()
             self._status = "running"
             self._seconds = clock.now() - began
-
-    def _follow(self, changes: Changes) -> bool:
-        """Lets a method that can do so take nothing but the changes."""
-        follow = getattr(self._opened(), "follow", None)  # not every engine has one
-        return follow is not None and self._exact is None and bool(follow(self.graph, changes))
-
-    def _update_lowered(self) -> None:
-        if self._lowered is not None and self._lowered.keeps_structure() and self._lowered.update():
-            self._update_engine()
-        else:
-            self._lower_again()
-
-    def _update_engine(self) -> None:
-        engine, model = self._opened(), self._tables.snapshot()
-        before = self._model if self._exact is None else self._exact.model
-        self._model = model
-        if not model.same_structure(before):
-            self._start_anew()
-            return
-        if self._exact is None and not model.has_leftovers:
-            engine.update(self._tables)
-            return
-        labels = engine.labels() if self._native else engine.now().labels
-        if self._exact is not None and self.settings.cutoff == -inf:
-            engine.update(self._plain(model))
-            self._exact = ExactScores(model, -inf, self.settings.gap)
-            return
-        self._engine = self._make_engine()  # the cutoff that it is told may be another one
-        if labels is not None:
-            self._engine.offer(labels)
-
-    def _start_anew(self) -> None:
-        """On another structure, from the labels so far."""
-        labels = self._as_before(self.result(trace=False, dual=False).labels)
-        self.settings = dataclasses.replace(self.settings, start_time=clock.now())
-        self._engine = self._make_engine()
-        if labels is not None:
-            self.offer(labels)
-
-    def _as_before(self, labels: NDArray[np.int32] | None) -> NDArray[np.int32] | None:
-        """Labels of the graph as it was; variables that have come since have their first one."""
-        if labels is None or len(labels) > self.graph.n_variables:
-            return None
-        return np.append(labels, np.zeros(self.graph.n_variables - len(labels), np.int32))
 
 
 def _restore(graph: FactorGraph, settings: Settings, known: Result) -> Solver:

@@ -7,6 +7,9 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from fginfer.budget import default_memory
 from fginfer.cluster import client_of
 from fginfer.core.arrays import ModelArrays
@@ -61,10 +64,18 @@ class PartsSolver(Solver):
         if not isinstance(graph, Sharded):
             Solver._check_graph(graph)
 
-    def _make_engine(self) -> Any:
+    def _check_labels(self, labels: ArrayLike) -> NDArray[np.int32]:
         graph: Any = self.graph
-        if not isinstance(graph, Sharded):
-            return super()._make_engine()
+        return graph.check_labels(labels) if isinstance(graph, Sharded) else super()._check_labels(labels)
+
+    def _begin_engine(self) -> None:
+        graph: Any = self.graph
+        if isinstance(graph, Sharded):
+            self._engine = self._sharded_engine(graph)
+        else:
+            super()._begin_engine()
+
+    def _sharded_engine(self, graph: Sharded) -> Any:
         if self.plan.parts not in (None, graph.n_parts):
             raise SettingsError(f"the model has {graph.n_parts} parts already; parts= is for models in one piece")
         self._exact = None
@@ -76,7 +87,7 @@ class PartsSolver(Solver):
         graph.max_labels, graph.table_entries = max(f.max_labels for f in facts), sum(f.table_entries for f in facts)
         return engine
 
-    def _engine_on(self, graph: FactorGraph, settings: Settings) -> Any:
+    def _make_engine(self, graph: FactorGraph, settings: Settings) -> Any:
         check_parts_options(settings)
         arrays = ModelArrays.of_model(graph.snapshot())
         cut = Cut(arrays, owners_of(arrays, self._n_parts(graph, settings)))
