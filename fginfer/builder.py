@@ -2,13 +2,14 @@
 
 It also brings what callers may write into what the core takes: weights become positive (a negative weight uses the
 negated table), a zero weight becomes a table of zeros, and difference tables that reward distance are written out.
-Every addition happens whole or not at all.
+Every addition happens whole or not at all, and costs what it adds, not what is there already.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf, isfinite, prod
 from typing import Any
 
@@ -43,46 +44,76 @@ from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, TableRef, expa
 _MODEST, _NORMAL = 2.0**950, 2.0**-1022
 
 
-class Builder:
-    """The growing part of a FactorGraph. `base` is what is in place already; new tables and factors come after it."""
+@dataclass
+class Remembered:
+    """What a builder knows about a model and the next one need not find out again."""
 
-    def __init__(self, base: ModelArrays, roles: TableRoles) -> None:
+    largest: float  # no sum of scores is larger
+    least: float  # no weighted score but 0 is smaller
+    ids: dict[Any, int] | None = None  # numbers of tables that equal arrays share, by their keys
+
+    def see(self, scores: NDArray[np.float64]) -> None:
+        """Unary scores that come without a builder."""
+        largest, least = size_of(Dense(scores, scores.shape), 1)
+        self.largest, self.least = self.largest + len(scores) * largest, min(self.least, least)
+
+
+class Builder:
+    """The growing part of a FactorGraph. `base` is what is in place already; new tables and factors come after it.
+
+    Every factor has a place: its number while nothing is removed. The place of a removed one stays empty until the
+    arrays are made.
+    """
+
+    def __init__(self, base: ModelArrays, roles: TableRoles, remembered: Remembered | None = None) -> None:
         self.base = base
         self.stored = StoredTables(base)
         self.roles = roles
-        self.cards = base.cards.tolist()
-        self._max_card = max(self.cards, default=1)
-        self._begin = Growing(begins(base.cards))
-        self._unary = Growing(np.zeros(int(self.begin[-1])) if base.unary is None else np.array(base.unary))
+        self._cards = Growing(base.cards)
+        self._max_card = int(base.cards.max(initial=1))
+        self._begin: Growing[np.int64] | None = None  # once it is asked for
+        self._unary: Growing[np.float64] | None = None  # once it is written to
         self.constant = base.constant
         self.leftovers = Leftovers(base)
         self.tables: list[HeldTable] = []
         self.factors: list[tuple[int, float, bool, tuple[int, ...]]] = []
-        self._ids: dict[Any, int] | None = None
-        self._sum, self._least = _extent(base)  # no less than any sum of scores; no more than any weighted score
+        self._replaced: dict[int, tuple[int, float, bool]] = {}  # by place in the base: table, weight, transposed
+        self.removed: set[int] = set()  # places
+        self.remembered = Remembered(*_extent(base)) if remembered is None else remembered
 
     # -- variables ---------------------------------------------------------------------------------------------
 
     @property
+    def cards(self) -> NDArray[np.int32]:
+        """Labels per variable."""
+        return self._cards.values
+
+    @property
     def begin(self) -> NDArray[np.int64]:
         """Where the unary scores of each variable begin."""
+        if self._begin is None:
+            self._begin = Growing(begins(self.cards))
         return self._begin.values
 
     @property
     def unary(self) -> NDArray[np.float64]:
-        """All unary scores."""
-        return self._unary.values
+        """All unary scores, to be read only."""
+        return self._own_unary().values if self.base.unary is None or self._unary is not None else self.base.unary
 
-    @unary.setter
-    def unary(self, values: NDArray[np.float64]) -> None:
-        self._unary = Growing(values)
+    def _own_unary(self) -> Growing[np.float64]:
+        if self._unary is None:
+            n = int(self.base.cards.sum(dtype=np.int64))
+            self._unary = Growing(np.zeros(n) if self.base.unary is None else np.array(self.base.unary))
+        return self._unary
 
     def add_variable(self, card: int) -> None:
         """One more variable, behind all others."""
-        self.cards.append(card)
+        end = self.begin[-1] + card
+        self._own_unary().append(np.zeros(card))
+        self._cards.append(np.array([card], np.int32))
         self._max_card = max(self._max_card, card)
-        self._begin.append(np.array([self.begin[-1] + card]))
-        self._unary.append(np.zeros(card))
+        assert self._begin is not None
+        self._begin.append(np.array([end]))
 
     # -- tables ------------------------------------------------------------------------------------------------
 
@@ -91,13 +122,16 @@ class Builder:
         return self.base.n_tables + len(self.tables)
 
     @property
-    def n_factors(self) -> int:
+    def n_places(self) -> int:
+        """Places of factors, empty ones among them."""
         return self.base.n_factors + len(self.factors)
 
-    def table_of(self, factor: int) -> int:
+    def table_of(self, place: int) -> int:
         """The number of the table that a factor reads."""
         base = self.base.n_factors
-        return int(self.base.factor_table[factor]) if factor < base else self.factors[factor - base][0]
+        if place >= base:
+            return self.factors[place - base][0]
+        return self._replaced[place][0] if place in self._replaced else int(self.base.factor_table[place])
 
     def sum_at(self, scope: tuple[int, ...]) -> NDArray[np.float64]:
         """A copy of what factors over one variable, or none, have added up to: rows, for `put`."""
@@ -131,14 +165,15 @@ class Builder:
 
     def share(self, table: HeldTable) -> int:
         """The id of an equal table that nobody named, added now if there is none."""
-        if self._ids is None:
+        known = self.remembered
+        if known.ids is None:
             implicit = np.flatnonzero(~self.base.is_dense()).tolist()
             joined = [k for k in (*implicit, *sorted(self.roles.shared)) if k not in self.roles.rewards]
-            self._ids = {table_key(self.table(k)): k for k in reversed(joined)}
+            known.ids = {table_key(self.table(k)): k for k in reversed(joined)}
         key = table_key(table)
-        found = self._ids.get(key)
+        found = known.ids.get(key)
         if found is None:
-            found = self._ids[key] = self._add_table(_own(table) if isinstance(table, Dense) else table)
+            found = known.ids[key] = self._add_table(_own(table) if isinstance(table, Dense) else table)
             self.roles.shared.add(found)
         return found
 
@@ -170,6 +205,18 @@ class Builder:
         if not isinstance(meant, Dense) and weight < 0:
             named = None
         return self._place(named, meant, weight, transposed, scope)
+
+    def remove(self, place: int) -> None:
+        """The place stays empty."""
+        self.removed.add(place)
+
+    def replace(self, place: int) -> None:
+        """The factor that was added last, over the same variables, goes to this place."""
+        table, weight, transposed, scope = self.factors.pop()
+        if place < self.base.n_factors:
+            self._replaced[place] = table, weight, transposed
+        else:
+            self.factors[place - self.base.n_factors] = table, weight, transposed, scope
 
     def _given(
         self, name: str, scope: tuple[int, ...], table: ArrayLike | ImplicitTable | TableRef, transposed: bool
@@ -215,7 +262,7 @@ class Builder:
 
         def put() -> None:
             if scope:
-                self.unary[self.begin[scope[0]] : self.begin[scope[0] + 1]] = scores
+                self._own_unary().values[self.begin[scope[0]] : self.begin[scope[0] + 1]] = scores
             else:
                 self.constant = float(scores[0])
             self.leftovers.keep(scope[0] if scope else CONSTANT, rest)
@@ -225,23 +272,24 @@ class Builder:
     def _change(self, change: Callable[[], None], size: float, least: float) -> None:
         """Makes a change that adds at most `size` to a score. Where scores get extreme, the core is asked whether it
         takes the model, and if it does not, nothing has changed."""
-        total, smallest = self._sum + size, min(self._least, least)
+        known = self.remembered
+        total, smallest = known.largest + size, min(known.least, least)
         if total < _MODEST and smallest >= _NORMAL:
             change()
         else:
             self._try(change)
-        self._sum, self._least = total, smallest
+        known.largest, known.least = total, smallest
 
     def _try(self, change: Callable[[], None]) -> None:
         roles, n_tables, n_factors = self.roles.copy(), len(self.tables), len(self.factors)
-        unary, constant, leftovers = self.unary.copy(), self.constant, self.leftovers.copy()
+        unary, constant, leftovers = np.array(self.unary), self.constant, self.leftovers.copy()
         try:
             change()
             self.arrays().build()
         except BaseException:
             self.roles.restore(roles)
             del self.tables[n_tables:], self.factors[n_factors:]
-            self.unary, self.constant, self.leftovers, self._ids = unary, constant, leftovers, None
+            self._unary, self.constant, self.leftovers, self.remembered.ids = Growing(unary), constant, leftovers, None
             raise
 
     def scope(self, name: str, variables: Sequence[int]) -> tuple[int, ...]:
@@ -259,7 +307,8 @@ class Builder:
         return scope
 
     def _shape(self, scope: tuple[int, ...], transposed: bool) -> tuple[int, ...]:
-        shape = tuple(self.cards[i] for i in scope)
+        cards = self.cards
+        shape = tuple(int(cards[i]) for i in scope)
         return shape[::-1] if transposed else shape
 
     def _check_fit(self, name: str, scope: tuple[int, ...], table: HeldTable, transposed: bool) -> None:
@@ -281,8 +330,7 @@ class Builder:
         """Base and additions as one set of arrays."""
         base, tables, factors = self.base, self.tables, self.factors
         dense = [t for t in tables if isinstance(t, Dense)]
-        cards = base.cards if len(self.cards) == len(base.cards) else np.array(self.cards, np.int32)
-        out = ModelArrays(cards=cards, unary=self.unary, constant=self.constant)
+        out = ModelArrays(cards=self.cards, unary=self.unary, constant=self.constant)
         out.table_arity = _joined(base.table_arity, [arity_of(t) for t in tables], np.int32)
         out.dims = _joined(base.dims, [d for t in dense for d in t.shape], np.int32)
         out.values = np.concatenate([base.values, *(t.values for t in dense)]) if dense else base.values
@@ -303,7 +351,20 @@ class Builder:
             out.var_begin = np.concatenate((before, before[-1] + np.cumsum(sizes)))
         out.vars = _joined(base.vars, [i for f in factors for i in f[3]], np.int32)
         self.leftovers.put(out)
-        return out
+        self._put_replaced(out)
+        return out.without(list(self.removed)) if self.removed else out
+
+    def _put_replaced(self, out: ModelArrays) -> None:
+        if not self._replaced:
+            return
+        places, n = np.array(list(self._replaced)), len(out.factor_table)
+        tables, weights, flags = zip(*self._replaced.values(), strict=True)
+        out.factor_table = np.array(out.factor_table)
+        out.factor_table[places] = tables
+        out.factor_weight = np.array(_or(out.factor_weight, n, 1, np.float64))
+        out.factor_weight[places] = weights
+        out.factor_transposed = np.array(_or(out.factor_transposed, n, 0, np.uint8))
+        out.factor_transposed[places] = flags
 
 
 def _index(i: Any) -> int:

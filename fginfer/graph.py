@@ -213,8 +213,9 @@ class FactorGraph(WhatIf, Constraints):
 
     def __reduce__(self) -> Any:
         with self.lock:
-            rest = self._roles.copy(), self._cutoff, self._names, list(self._rules), self._log.copy(), self._fixed
-            return _restore, (self.table_arrays(), self._given, *rest)
+            arrays, log = self.table_arrays(), self.factor_log.copy()
+            rest = self._roles.copy(), self._cutoff, self._names, list(self._rules), log, self._fixed
+            return _restore, (arrays, self._given, *rest)
 
     # -- evaluation --------------------------------------------------------------------------------------------
 

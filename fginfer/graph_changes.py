@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fginfer.builder import Builder
+from fginfer.builder import Builder, Remembered
 from fginfer.core.arrays import ModelArrays, begins
 from fginfer.core.model import Model
 from fginfer.errors import ModelError
 from fginfer.from_arrays import unary_array, variables_array
 from fginfer.handles import FactorLog, Handle, record_of
-from fginfer.journal import Added, Constant, Journal, Other, Table, Unaries
+from fginfer.journal import Added, Closed, Constant, Journal, Other, Table, Unaries
 from fginfer.labelings import DenseShapes, check_cards, check_index
 from fginfer.names import Named, cards_of
 from fginfer.options import is_flag, is_number
@@ -44,6 +44,7 @@ class GraphChanges(Named):
         # Either a builder that collects factors, or the finished model.
         self._builder: Builder | None = None
         self._model: Model | None = None
+        self._remembered: Remembered | None = None  # for the next builder
         self._cutoff = -inf
         self._fixed: dict[int, tuple[int, NDArray[np.float64]]] = {}  # label and former scores of fixed variables
         self.journal = Journal()  # what solvers that follow the graph read
@@ -66,15 +67,23 @@ class GraphChanges(Named):
         """The model of the factors that have tables: all but the constraints."""
         with self.lock:
             if self._builder is not None or self._model is None:
-                self._model = self._building().arrays().build()
-                self._builder = self._shapes = None
+                builder = self._building()
+                self._model = builder.arrays().build()
+                self._remembered, self._builder, self._shapes = builder.remembered, None, None
+                if builder.removed:
+                    self._close(np.array(sorted(builder.removed), np.int64))
             return self._model
 
     def _building(self) -> Builder:
         if self._builder is None:
             base = ModelArrays(cards=self._cards) if self._model is None else ModelArrays.of_model(self._model)
-            self._builder = Builder(base, self._roles)
+            self._builder = Builder(base, self._roles, self._remembered)
         return self._builder
+
+    def _close(self, places: NDArray[np.int64]) -> None:
+        """The places of factors that were removed are closed, those behind them move up."""
+        self._log.close(places)
+        self.journal.note(Closed(places))
 
     # -- additions ---------------------------------------------------------------------------------------------
 
@@ -119,23 +128,28 @@ class GraphChanges(Named):
             if not is_flag(transposed):
                 raise ModelError(f"{said}: transposed must be True or False, not {transposed!r}")
             builder = self._building()
-            scope, place = builder.scope(said, self._scope(variables)), builder.n_factors
+            scope, place = builder.scope(said, self._scope(variables)), builder.n_places
             if len(scope) == 1:
                 self._refuse_fixed(scope)
             before = builder.sum_at(scope) if len(scope) < 2 else None
             builder.add_factor(said, scope, table, float(weight), bool(transposed))
             self._given += 1
-            self._note_added(scope)
+            self._note_added(scope, place)
             record = record_of(scope, table, float(weight), bool(transposed), place)
             return self._log.add(self._given, name, record, before)
 
-    def _note_added(self, scope: tuple[int, ...], position: int | None = None) -> None:
+    def _note_added(self, scope: tuple[int, ...], place: int) -> None:
         """The journal hears of the factor that the builder took last; of one over a variable, or none, of the sum."""
-        builder = self._building()
-        if len(scope) > 1:
+        if len(scope) < 2:
+            self._note_sum(scope)
+        elif self.journal.is_followed:
+            builder = self._building()
             table, weight, transposed, variables = builder.factors[-1]
-            self.journal.note(Added(variables, builder.table(table), weight, transposed, position))
-        elif builder.leftovers.rows:
+            self.journal.note(Added(variables, builder.table(table), weight, transposed, place))
+
+    def _note_sum(self, scope: tuple[int, ...]) -> None:
+        builder = self._building()
+        if builder.leftovers.rows:
             self.journal.note(Other())
         else:
             sums = Unaries(np.array(scope, np.int32)) if scope else Constant(float(builder.constant))
@@ -180,6 +194,7 @@ class GraphChanges(Named):
                 self._builder.put((variable,), values)
             else:
                 self.table_model.set_unary(variable, values)
+                self._see(values)
             self.journal.note(Unaries(np.array([variable], np.int32)))
             self._log.forget_sums((variable,))
 
@@ -196,6 +211,7 @@ class GraphChanges(Named):
         with self.lock:
             self._refuse_fixed()
             self.table_model.set_all_unary(values)
+            self._see(values)
             self.journal.note(Unaries(None))
             self._log.forget_sums()
 
@@ -206,12 +222,17 @@ class GraphChanges(Named):
             self._refuse_fixed(which.tolist() if self._fixed else ())
             if self._builder is None:
                 self.table_model.set_some_unary(which, values)
+                self._see(values)
             else:
                 self._put_some(self._builder, which.tolist(), values)
             self.journal.note(Unaries(which))
             if self._log.has_sums:
                 for variable in which.tolist():
                     self._log.forget_sums((variable,))
+
+    def _see(self, unary: NDArray[np.float64]) -> None:
+        if self._remembered is not None:
+            self._remembered.see(unary)
 
     def _put_some(self, builder: Builder, variables: list[int], values: NDArray[np.float64]) -> None:
         begin, before = begins(self._cards[variables]), []
@@ -241,6 +262,7 @@ class GraphChanges(Named):
                 self.table_model.set_table(index, new)
             else:
                 self._set_pair(index, new, opposite, np.asarray(negate(new, f"table {index}")))
+            self._remembered = None
             self.journal.note_all(Table(t) for t in (index, opposite) if t is not None)
             self._roles.shared.discard(index)
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fginfer.builder import Builder
-from fginfer.core.arrays import ModelArrays
 from fginfer.errors import ModelError
 from fginfer.graph_changes import GraphChanges
 from fginfer.growing import Growing
@@ -30,8 +28,11 @@ class GraphEdits(GraphChanges):
 
     @property
     def factor_log(self) -> FactorLog:
-        """What is remembered about the factors that have handles."""
-        return self._log
+        """What is remembered about the factors that have handles; their places are their numbers in the model."""
+        with self.lock:
+            if self._builder is not None and self._builder.removed:
+                assert self.table_model is not None  # which closes the empty places
+            return self._log
 
     def add_variable(self, labels: int | Sequence[str], name: str | None = None) -> int:
         """Adds a variable with so many labels, or with labels of these names, and returns its number.
@@ -95,7 +96,7 @@ class GraphEdits(GraphChanges):
                 self._refuse_fixed(record.scope)
                 self._refold(record.scope, {index: replace(record, weight=float(weight))})
                 self._log.records[index] = replace(record, weight=float(weight))
-                self._note_added(record.scope)
+                self._note_sum(record.scope)
             elif isinstance(record, TableFactor):
                 self._log.records[index] = self._reweigh(said, record, float(weight))
             else:
@@ -127,18 +128,15 @@ class GraphEdits(GraphChanges):
         """Adds the factor again with its new weight, and puts it in the place of the old one."""
         table: Any = record.given
         builder = self._building()
-        n = builder.n_factors
         if table is None:
-            held = builder.table(builder.table_of(record.position))
+            held = builder.table(builder.table_of(record.place))
             held = negate_held(held, said) if record.weight < 0 else held
             assert isinstance(held, Dense)
             table = held.values
         builder.add_factor(said, record.scope, table, weight, record.transposed)
-        self.journal.note(Removed(record.position))
-        self._note_added(record.scope, record.position)
-        order = np.arange(n)
-        order[record.position] = n
-        self._reorder(builder.arrays(), order)
+        self.journal.note(Removed(record.place))
+        self._note_added(record.scope, record.place)
+        builder.replace(record.place)
         keep = table if record.given is not None or weight == 0 else None
         return replace(record, weight=weight, given=keep)
 
@@ -160,29 +158,12 @@ class GraphEdits(GraphChanges):
             if isinstance(record, Folded):
                 self._refuse_fixed(record.scope)
                 self._refold(record.scope, {index: None})
-                self._note_added(record.scope)
+                self._note_sum(record.scope)
             elif isinstance(record, TableFactor):
-                builder = self._building()
-                self._reorder(builder.arrays(), np.delete(np.arange(builder.n_factors), record.position))
-                self.journal.note(Removed(record.position))
+                self._building().remove(record.place)
+                self.journal.note(Removed(record.place))
             else:
                 self.journal.note(Other())
                 del self._rules[record.position]
             self._log.remove(index)
             self._given -= 1
-
-    def _reorder(self, arrays: ModelArrays, order: np.ndarray[Any, Any]) -> None:
-        """The model with these factors, in this order; its tables stay as they are."""
-        begin = arrays.factor_begin()
-        sizes = np.diff(begin)[order]
-        starts = np.concatenate(([0], np.cumsum(sizes)))[:-1].astype(np.int64)
-        entries = np.repeat(begin[order] - starts, sizes) + np.arange(int(sizes.sum()))
-        out = replace(arrays, factor_table=arrays.factor_table[order], vars=arrays.vars[entries])
-        if arrays.factor_weight is not None:
-            out.factor_weight = arrays.factor_weight[order]
-        if arrays.factor_transposed is not None:
-            out.factor_transposed = arrays.factor_transposed[order]
-        if arrays.var_begin is not None:
-            out.var_begin = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        self._model, self._shapes = None, None
-        self._builder = Builder(out, self._roles)

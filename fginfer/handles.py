@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,7 +48,7 @@ class Folded:
 class TableFactor:
     """A factor with a table. `given` is the table where the model does not hold it as it was given."""
 
-    position: int  # among the factors of the model
+    place: int  # of the factor in the builder
     scope: tuple[int, ...]
     weight: float
     transposed: bool
@@ -67,16 +66,16 @@ class RuleFactor:
 Record = Folded | TableFactor | RuleFactor
 
 
-def record_of(scope: tuple[int, ...], table: Any, weight: float, transposed: bool, position: int) -> Record:
+def record_of(scope: tuple[int, ...], table: Any, weight: float, transposed: bool, place: int) -> Record:
     """What is remembered of a factor that the builder has taken."""
     if len(scope) < 2:
         return Folded(scope, np.array(table, np.float64).reshape(-1), weight)
     if isinstance(table, TableRef | Potts | AbsDiff | SqDiff):
-        return TableFactor(position, scope, weight, transposed, table)
+        return TableFactor(place, scope, weight, transposed, table)
     values = None
     if weight == 0:  # then the model holds zeros
         values = np.array(table, np.float64)
-    return TableFactor(position, scope, weight, transposed, values)
+    return TableFactor(place, scope, weight, transposed, values)
 
 
 @dataclass(eq=False)
@@ -93,6 +92,7 @@ class FactorLog:
     def __init__(self) -> None:
         self.records: dict[int, Record] = {}
         self.names: dict[str, int] = {}
+        self._name_of: dict[int, str] = {}
         self.removed = 0
         self._sums: dict[tuple[int, ...], _Sum] = {}
         self._starts: list[int] = []  # from this index on handles have the key at the same place below
@@ -103,6 +103,7 @@ class FactorLog:
         """An independent one; what either of the two adds from now on, the other refuses."""
         out = FactorLog()
         out.records, out.names, out.removed = dict(self.records), dict(self.names), self.removed
+        out._name_of = dict(self._name_of)
         out._sums = {scope: _Sum(s.base, list(s.members)) for scope, s in self._sums.items()}
         out._starts, out._keys = list(self._starts), list(self._keys)
         self._shared = True
@@ -137,7 +138,7 @@ class FactorLog:
             self._sums[record.scope].members.append(index)
         self.records[index] = record
         if name is not None:
-            self.names[name] = index
+            self.names[name], self._name_of[index] = index, name
         return Handle(index, name, self._keys[-1])
 
     # -- finding -----------------------------------------------------------------------------------------------
@@ -159,12 +160,12 @@ class FactorLog:
 
     def handles(self) -> dict[tuple[str, int], Handle]:
         """Handles of factors with a table ("factor", place in the model), and of constraints ("rule", place there)."""
-        names, out = {index: name for name, index in self.names.items()}, dict[tuple[str, int], Handle]()
+        out = dict[tuple[str, int], Handle]()
         for index, record in self.records.items():
             if not isinstance(record, Folded):
-                kind = "rule" if isinstance(record, RuleFactor) else "factor"
+                where = ("rule", record.position) if isinstance(record, RuleFactor) else ("factor", record.place)
                 key = self._keys[bisect_right(self._starts, index) - 1]
-                out[kind, record.position] = Handle(index, names.get(index), key)
+                out[where] = Handle(index, self._name_of.get(index), key)
         return out
 
     def folded(self, scope: tuple[int, ...]) -> tuple[NDArray[np.float64] | None, list[tuple[int, Folded]]]:
@@ -176,26 +177,33 @@ class FactorLog:
     # -- changes -----------------------------------------------------------------------------------------------
 
     def remove(self, index: int) -> None:
-        """Forgets a factor that is no longer in the graph; those behind it move up."""
-        record = self.records.pop(index)
+        """Forgets a factor that is no longer in the graph; constraints behind it move up."""
+        record = self._forget(index)
         self.removed += 1
-        self.names = {name: k for name, k in self.names.items() if k != index}
         if isinstance(record, Folded):
             self._sums[record.scope].members.remove(index)
-        else:
-            self._move(type(record), lambda p: p - 1 if p > record.position else p)
+        elif isinstance(record, RuleFactor):
+            for k, other in self.records.items():
+                if isinstance(other, RuleFactor) and other.position > record.position:
+                    self.records[k] = replace(other, position=other.position - 1)
 
-    def _move(self, kind: type[TableFactor | RuleFactor], to: Callable[[int], int]) -> None:
-        for k, record in self.records.items():
-            if isinstance(record, kind) and to(record.position) != record.position:
-                self.records[k] = replace(record, position=to(record.position))
+    def _forget(self, index: int) -> Record:
+        name = self._name_of.pop(index, None)
+        if name is not None:
+            del self.names[name]
+        return self.records.pop(index)
+
+    def close(self, places: NDArray[np.int64]) -> None:
+        """These places of factors with tables are no more, and those behind them move up."""
+        factors = [(k, record) for k, record in self.records.items() if isinstance(record, TableFactor)]
+        before = np.searchsorted(places, np.array([record.place for _, record in factors], np.int64))
+        for (k, record), n in zip(factors, before.tolist(), strict=True):
+            if n:
+                self.records[k] = replace(record, place=record.place - n)
 
     def forget_sums(self, scope: tuple[int, ...] | None = None) -> None:
         """set_unary has replaced a sum (None: those of all variables): its factors are not known any more."""
         for which in [scope] if scope is not None else [s for s in self._sums if s]:
             found = self._sums.pop(which, None)
-            gone = set() if found is None else set(found.members)
-            for k in gone:
-                del self.records[k]
-            if gone:
-                self.names = {name: k for name, k in self.names.items() if k not in gone}
+            for k in () if found is None else found.members:
+                self._forget(k)

@@ -28,21 +28,28 @@ class Table:
 
 @dataclass(frozen=True)
 class Added:
-    """A factor that came, to this place among those with tables (None: the last): the positive `weight` times the
-    table."""
+    """A factor that came: the positive `weight` times the table. Its place is the one behind all others, or that of a
+    factor that was removed."""
 
     variables: tuple[int, ...]
     table: Any  # Dense, Potts, AbsDiff or SqDiff
     weight: float
     transposed: bool
-    position: int | None = None
+    place: int
 
 
 @dataclass(frozen=True)
 class Removed:
-    """The factor at this place among those with tables is gone, and those behind it move up."""
+    """The factor at this place among those with tables is gone. The place stays empty."""
 
-    position: int
+    place: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """These empty places are no more, and factors behind them move up."""
+
+    places: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class Other:
     """Whatever cannot be said more exactly."""
 
 
-Entry = Unaries | Table | Added | Removed | Constant | Other
+Entry = Unaries | Table | Added | Removed | Closed | Constant | Other
 
 
 @dataclass
@@ -65,11 +72,6 @@ class Changes:
     """What happened between two looks, in its order."""
 
     entries: list[Entry] = field(default_factory=list)
-
-    @property
-    def keeps_structure(self) -> bool:
-        """Are there new numbers only?"""
-        return all(isinstance(entry, Unaries | Table) for entry in self.entries)
 
 
 class Journal:
@@ -85,6 +87,11 @@ class Journal:
         """From here on changes are written down."""
         self._followed = True
         return self._start + len(self._entries)
+
+    @property
+    def is_followed(self) -> bool:
+        """Has anybody asked?"""
+        return self._followed
 
     def note(self, entry: Entry) -> None:
         if not self._followed:

@@ -12,10 +12,11 @@ from fginfer.core.model import Model
 from fginfer.errors import ModelError
 from fginfer.graph_edits import GraphEdits
 from fginfer.handles import FactorLog
-from fginfer.journal import Other, Table, Unaries
+from fginfer.journal import Added, Changes, Closed, Constant, Entry, Other, Removed, Table, Unaries
 from fginfer.names import Names
 from fginfer.rules import Rule
 from fginfer.table_roles import TableRoles
+from fginfer.table_values import StoredTables
 
 
 class _State(NamedTuple):
@@ -124,14 +125,50 @@ class WhatIf(GraphEdits):
             if not self._states:
                 raise ModelError("there is no push to go back to")
             state = self._states.pop()
-            now, changes = self.built_model, self.journal.since(state.mark)
-            alike = now is not None and now.same_structure(state.model) and self._rules == state.rules
-            numbers = [] if changes is None else [e for e in changes.entries if isinstance(e, Unaries | Table)]
-            known = alike and changes is not None and len(numbers) == len(changes.entries)
-            self.journal.note_all(numbers if known else [Other()])
+            changes = self.journal.since(state.mark)
+            back = None if changes is None or self._rules != state.rules else taken_back(changes, state.model)
+            self.journal.note_all([Other()] if back is None else back)
+            self._remembered = None
             self._model, self._builder, self._shapes, self._offsets = state.model.snapshot(), None, None, None
             self._cards, self._given, self._roles, self._rules = state.cards, state.given, state.roles, state.rules
             self._log, self._names, self._cutoff, self._fixed = state.log, state.names, state.cutoff, state.fixed
+
+
+def taken_back(changes: Changes, model: Model) -> list[Entry] | None:
+    """What brings the model of before back, as followers hear of it; None: that cannot be said more exactly."""
+    out: list[Entry] = [e for e in changes.entries if isinstance(e, Unaries | Table)]
+    n = model.n_factors
+    gone, added, last = set[int](), set[int](), n
+    changed = list[int]()
+    for entry in changes.entries:
+        if isinstance(entry, Removed):
+            (gone if entry.place < n else added).symmetric_difference_update({entry.place})
+            changed.append(entry.place)
+        elif isinstance(entry, Added):
+            (gone if entry.place < n else added).symmetric_difference_update({entry.place})
+            last = max(last, entry.place + 1)
+        elif isinstance(entry, Constant):
+            out.append(Constant(model.constant))
+        elif not isinstance(entry, Unaries | Table):
+            return None
+    out.extend(Removed(place) for place in sorted(added))
+    before = sorted({place for place in changed if place < n})
+    out.extend(Removed(place) for place in before if place not in gone)
+    if before:
+        arrays = ModelArrays.of_model(model)
+        out.extend(_factor_at(arrays, StoredTables(arrays), place) for place in before)
+    if last > n:
+        out.append(Closed(np.arange(n, last)))
+    return out
+
+
+def _factor_at(arrays: ModelArrays, tables: StoredTables, place: int) -> Added:
+    begin = 2 * place if arrays.var_begin is None else int(arrays.var_begin[place])
+    end = begin + 2 if arrays.var_begin is None else int(arrays.var_begin[place + 1])
+    weight = 1.0 if arrays.factor_weight is None else float(arrays.factor_weight[place])
+    flag = arrays.factor_transposed is not None and bool(arrays.factor_transposed[place])
+    scope = tuple(arrays.vars[begin:end].tolist())
+    return Added(scope, tables.held(int(arrays.factor_table[place])), weight, flag, place)
 
 
 def _only(rows: NDArray[np.float64], label: int) -> NDArray[np.float64]:

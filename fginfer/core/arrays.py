@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,20 @@ class ModelArrays:
     def factor_begin(self) -> NDArray[np.int64]:
         """Where each factor's variables begin in `vars`; n_factors + 1 offsets."""
         return 2 * np.arange(self.n_factors + 1, dtype=np.int64) if self.var_begin is None else self.var_begin
+
+    def without(self, factors: Sequence[int]) -> ModelArrays:
+        """The model without these factors; its tables stay as they are."""
+        begin, kept = self.factor_begin(), np.ones(self.n_factors, bool)
+        kept[factors] = False
+        sizes = np.diff(begin)
+        out = replace(self, factor_table=self.factor_table[kept], vars=self.vars[np.repeat(kept, sizes)])
+        if self.factor_weight is not None:
+            out.factor_weight = self.factor_weight[kept]
+        if self.factor_transposed is not None:
+            out.factor_transposed = self.factor_transposed[kept]
+        if self.var_begin is not None:
+            out.var_begin = begins(sizes[kept])
+        return out
 
     # -- into the core -----------------------------------------------------------------------------------------
 

@@ -20,7 +20,8 @@ from fginfer.core.solver import EVENT, is_proof
 from fginfer.engine import Settings
 from fginfer.errors import FginferError
 from fginfer.graph import FactorGraph
-from fginfer.journal import Added, Changes, Constant, Removed, Table, Unaries
+from fginfer.growing import Growing
+from fginfer.journal import Added, Changes, Closed, Constant, Removed, Table, Unaries
 from fginfer.portfolio.known import Given
 from fginfer.portfolio.members.relaxation import Sweeps
 from fginfer.portfolio.rules import Rules
@@ -65,7 +66,7 @@ class Again:
     ) -> None:
         self._keeper = Keeper(model, messages, labels)
         self._settings, self._rules = settings, rules
-        self._numbers = np.arange(model.n_factors)  # numbers of the factors of the graph, as the keeper calls them
+        self._numbers = Growing(np.arange(model.n_factors))  # how the keeper calls the factor at each place
         self._is_base = True  # no factor has come or gone
         self._start = 0.0
         full = model.pass_work + rules.again_factor * model.n_factors
@@ -125,14 +126,18 @@ class Again:
             return True
         if isinstance(entry, Removed):
             self._is_base = False
-            self._keeper.remove_factor(int(self._numbers[entry.position]))
-            self._numbers = np.delete(self._numbers, entry.position)
+            self._keeper.remove_factor(int(self._numbers.values[entry.place]))
+            return True
+        if isinstance(entry, Closed):
+            self._numbers = Growing(np.delete(self._numbers.values, entry.places))
             return True
         if isinstance(entry, Added):
             self._is_base = False
-            number = self._keeper.add_factor(_kept(entry))
-            self._numbers = np.insert(self._numbers, len(self._numbers) if entry.position is None else entry.position,
-                                      number)  # fmt: skip
+            number = np.array([self._keeper.add_factor(_kept(entry))])
+            if entry.place < len(self._numbers.values):
+                self._numbers.values[entry.place] = number[0]
+            else:
+                self._numbers.append(number)
             return True
         return False
 

@@ -132,3 +132,52 @@ def test_one_factor_more_is_followed_by_the_keeper() -> None:
             with pytest.raises(ModelError, match="no longer"):
                 graph.set_weight(handle, 1.0)
             check_as_fresh(graph, again(solver))
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=8, deadline=None)
+def test_what_is_taken_back_is_followed_too(seed: int) -> None:
+    """Factors that came, went or were weighed anew are taken back one by one, in whatever order they changed."""
+    rng = np.random.default_rng(seed)
+    graph = image(rng, (12, 12), 3, smooth=0.3)
+    handles = [graph.add_factor([i, i + 13], 0.1 * rng.normal(size=(3, 3)), name=f"f{i}") for i in range(0, 120, 10)]
+    with Solver(graph, rules=RULES) as solver:
+        solver.run()
+        for _ in range(3):
+            before, now = numbers(graph), list(handles)
+            graph.push()
+            for _ in range(rng.integers(1, 6)):
+                what = rng.integers(4)
+                if what == 0:
+                    now.append(graph.add_factor(rng.choice(144, size=2, replace=False), 0.1 * rng.normal(size=(3, 3))))
+                elif what == 1:
+                    graph.remove_factor(now.pop(int(rng.integers(len(now)))))
+                elif what == 2:
+                    graph.set_weight(now[int(rng.integers(len(now)))], float(rng.uniform(0, 2)))
+                else:
+                    graph.add_factor([], [float(rng.normal())])
+                if rng.random() < 0.3:
+                    solver.update()
+                    solver.run()
+            graph.pop()
+            found = again(solver)
+            assert numbers(graph) == before
+            check_as_fresh(graph, found)
+            graph.set_weight("f50", 1.5)  # the places of factors are known as before
+            check_as_fresh(graph, again(solver))
+
+
+def test_pop_needs_no_new_start() -> None:
+    graph = image(np.random.default_rng(1), (30, 30), 3)
+    tie = graph.add_factor([0, 400], 0.2 * np.eye(3))
+    with Solver(graph, rules=RULES) as solver:
+        solver.run()
+        for _ in range(3):
+            graph.push()
+            graph.set_weight(tie, 2.0)
+            graph.remove_factor(graph.add_factor([7, 600], np.eye(3)))
+            graph.add_factor([5, 500], 0.2 * np.eye(3))
+            assert again(solver).proved_by == "again"
+            graph.pop()
+            assert again(solver).proved_by == "again"
+        check_as_fresh(graph, again(solver))
