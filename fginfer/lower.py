@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from fginfer.core.arrays import begins
 from fginfer.core.model import Model
 from fginfer.core.solver import proof_tolerance
+from fginfer.errors import SolverError
 from fginfer.labelings import check_labels, check_range
 from fginfer.lowering import Lowering, with_factors
 from fginfer.result import RelaxedMarginals, Result, TracePoint
