@@ -48,7 +48,7 @@ class Folded:
 class TableFactor:
     """A factor with a table. `given` is the table where the model does not hold it as it was given."""
 
-    place: int  # of the factor in the builder
+    place: int  # where the builder has the factor
     scope: tuple[int, ...]
     weight: float
     transposed: bool
