@@ -52,7 +52,8 @@ def read_costs(
             return _read_tables(path, budget, make(budget), stream)
     except FormatError as refused:
         # A global function over many variables is first refused for the table that it would be.
-        if not os.path.isfile(path) or not any(word in refused.message for word in ("global", " entries")):
+        signs = ("global", " entries", " are the most")
+        if not os.path.isfile(path) or not any(sign in refused.message for sign in signs):
             raise
         try:
             parts = _split(path, budget.fresh(), split)

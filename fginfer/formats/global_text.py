@@ -17,7 +17,7 @@ Params = dict[str, "str | list[object]"]  # words, or lists of words and of list
 # Formulas of the core, and their parameters
 _FORMULAS = {">=": 2, ">": 2, "<=": 2, "<": 2, "=": 2, "disj": 3, "sdisj": 6}
 # What follows the name in a .wcsp file: w a word, n a list that begins with its length, a an entry for each variable;
-# a number after n says how many words an entry has.
+# a number after n says how many words an entry has. A number alone: sizes of lists, then the list of that size.
 _LAYOUTS: dict[str, str] = {
     **dict.fromkeys(("salldiff", "salldiffdp", "walldiff"), "metric:w cost:w"),
     **dict.fromkeys(("sgcc", "sgccdp", "wgcc"), "metric:w cost:w bounds:n3"),
@@ -25,9 +25,16 @@ _LAYOUTS: dict[str, str] = {
     "wamong": "metric:w cost:w values:n1 min:w max:w",
     **dict.fromkeys(("sregular", "sregulardp"), "metric:w cost:w nb_states:w starts:n1 ends:n1 transitions:n3"),
     "wregular": "nb_states:w starts:n2 ends:n2 transitions:n4",
-    "wsum": "metric:w cost:w comparator:w to:w",
+    **dict.fromkeys(("wsum", "woverlap"), "metric:w cost:w comparator:w to:w"),
+    "wvarsum": "metric:w cost:w comparator:w",
+    "wvaramong": "metric:w cost:w values:n1",
+    "wsame": "metric:w cost:w",
+    "ssame": "cost:w sizes:2 vars1:0 vars2:1",
+    **dict.fromkeys(("max", "smaxdp"), "defaultcost:w tuples:n3"),
+    **dict.fromkeys(("wdiverse", "whdiverse", "wtdiverse"), "distance:w values:a"),
     "knapsack": "capacity:w weights:a",
     "knapsackp": "capacity:w weightedvalues:an2",
+    "knapsackv": "capacity:w weightedvalues:n3",
     "clique": "rhs:w values:an1",
 }
 KINDS = tuple(_LAYOUTS)
@@ -134,11 +141,16 @@ def split_wcsp(path: Path, text: str) -> Split:
 
 def _positional(words: _Words, kind: str, arity: int) -> Params:
     params: Params = {}
+    sizes: list[int] = []
     for part in _LAYOUTS[kind].split():
         key, _, spec = part.partition(":")
         width = 5 if key == "bounds" and params.get("metric") == "wdec" else int(spec[-1]) if spec[-1].isdigit() else 1
         if spec == "w":
             params[key] = words.next()
+        elif key == "sizes":
+            sizes = [words.integer() for _ in range(int(spec))]
+        elif spec.isdigit():
+            params[key] = [words.next() for _ in range(sizes[int(spec)])]
         elif spec == "a":
             params[key] = [words.next() for _ in range(arity)]
         elif spec[0] == "a":

@@ -70,6 +70,33 @@ def hamming(x: tuple[int, ...], moves: dict[tuple[int, int], int], ends: set[int
         ("wsum hard 7 == 4", lambda x: 7 * (sum(x) != 4)),
         ("wsum lin 7 < 4", lambda x: 7 * max(0, sum(x) - 3)),
         ("wsum lin 7 >= 4", lambda x: 7 * max(0, 4 - sum(x))),
+        ("sgccdp var 3 2 0 1 2 2 0 1", lambda x: 3 * (off(x.count(0), 1, 2) + off(x.count(2), 0, 1))),
+        ("wsum quad 7 == 4", lambda x: 7 * (sum(x) - 4) ** 2),
+        ("wsum quad 7 < 4", lambda x: 7 * max(0, sum(x) - 3) ** 2),
+        ("wsum lin 7 != 4", lambda x: 7 * (sum(x) == 4)),
+        ("wsum var 7 > 4", lambda x: 7 * max(0, 5 - sum(x))),
+        ("wvarsum hard 7 ==", lambda x: 7 * (sum(x[:3]) != x[3])),
+        ("wvarsum hard 1000 <", lambda x: 1000 * (sum(x[:3]) >= x[3])),
+        ("wvarsum lin 7 >=", lambda x: 7 * max(0, x[3] - sum(x[:3]))),
+        ("wvarsum hard 7 !=", lambda x: 7 * (sum(x[:3]) == x[3])),
+        ("wvaramong hard 7 2 0 2", lambda x: 7 * (sum(a != 1 for a in x[:3]) != x[3])),
+        ("woverlap lin 7 >= 1", lambda x: 7 * ((x[0] != x[2] or x[0] == 0) and (x[1] != x[3] or x[1] == 0))),
+        ("woverlap quad 7 == 2", lambda x: 7 * (2 - (x[0] == x[2] > 0) - (x[1] == x[3] > 0)) ** 2),
+        ("woverlap hard 1000 != 0", lambda x: 1000 * ((x[0] == x[2] > 0) + (x[1] == x[3] > 0) == 0)),
+        ("wsame lin 7", lambda x: 7 * sum(abs(x[:2].count(a) - x[2:].count(a)) for a in range(3))),
+        ("wsame quad 7", lambda x: 7 * sum((x[:2].count(a) - x[2:].count(a)) ** 2 for a in range(3))),
+        ("wsame hard 7", lambda x: 7 * sum(x[:2].count(a) != x[2:].count(a) for a in range(3))),
+        ("ssame 7 2 2 0 3 1 2", lambda x: 7 * sum(max(0, (x[0], x[3]).count(a) - x[1:3].count(a)) for a in range(3))),
+        (
+            "smaxdp 5 4 0 0 9 1 1 3 2 2 2 3 1 1000",
+            lambda x: max(9 if x[0] == 0 else 5, 3 if x[1] == 1 else 5, 2 if x[2] == 2 else 5, 1000 * (x[3] == 1)),
+        ),
+        ("wdiverse 3 0 1 2 0", lambda x: 1000 * (sum(a != b for a, b in zip(x, (0, 1, 2, 0), strict=True)) < 3)),
+        ("whdiverse 4 0 1 2 5", lambda x: 1000 * (x[0] == 0 or x[1] == 1 or x[2] == 2)),
+        (
+            "knapsackv 3 4 0 1 3 1 1 2 1 2 1 3 0 -1",
+            lambda x: 1000 * (3 * (x[0] == 1) + (0, 2, 1)[x[1]] - (x[3] == 0) < 3),
+        ),
         (
             "sregular var 6 2 1 0 1 1 3 0 0 0 0 1 1 1 2 1",
             lambda x: 6 * hamming(x, {(0, 0): 0, (0, 1): 1, (1, 2): 1}, {1}),
@@ -140,9 +167,18 @@ def test_a_file_of_many_functions_keeps_its_lines(tmp_path: Path):
     ("function", "message"),
     [
         ("salldiff edit 3", "line 5 at 'salldiff': salldiff with the metric edit is not read; read are var"),
-        ("wdiverse 3", "line 5 at 'wdiverse': the global cost function 'wdiverse' is not read; read are salldiff"),
-        ("wsum quad 3 == 2", "wsum with the metric quad is not read"),
-        ("wsum lin 3 != 2", "wsum with the comparator != is not read"),
+        ("wsamegcc lin 3 1 0 0 1", "line 5 at 'wsamegcc': the global cost function 'wsamegcc' is not read; read are"),
+        ("sgrammardp var 7", "the global cost function 'sgrammardp' is not read; read are salldiff"),
+        ("wsum cubic 3 == 2", "wsum with the metric cubic is not read"),
+        ("wsum lin 3 <> 2", "wsum with the comparator <> is not read"),
+        ("wsum quad 3 == 2.5", "to must be a whole number"),
+        ("wdiverse 3", "the file ends inside a function"),
+        ("ssame 3 1 3 0 1 2 3", "ssame needs two lists of one length that have each variable of its scope once"),
+        ("ssame 3 2 2 0 1 2 2", "ssame needs two lists of one length that have each variable of its scope once"),
+        ("ssame 3 2 2 0 1 2 7", "7"),
+        ("smaxdp 3 1 0 9 4 5", "the file ends inside a function|is too many|5"),
+        ("knapsackv 3 1 5 1 1", "5"),
+        ("woverlap hard 3 ~ 1", "woverlap with the comparator ~ is not read"),
         ("sgcc var 3 2 0 1 1 1 0 1", "bounds on both sides is not read"),
         ("salldiff var x", "cost must be a number, not 'x'"),
         ("salldiff var -1", "negative"),
@@ -159,13 +195,45 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, function: str, message: st
 def test_an_unknown_global_of_many_variables_is_named(tmp_path: Path):
     names = " ".join(f"v{i}: 10" for i in range(18))
     scope = " ".join(f"v{i}" for i in range(18))
-    function = f"f: {{scope: [{scope}] type: wdiverse params: {{a: 1}}}}"
+    function = f"f: {{scope: [{scope}] type: wsamegcc params: {{a: 1}}}}"
     text = f"{{problem: {{name: m mustbe: <9}} variables: {{{names}}} functions: {{{function}}}}}"
     (tmp_path / "m.cfn").write_text(text)
-    with pytest.raises(FormatError, match="at 'wdiverse': the global cost function 'wdiverse' is not read"):
+    with pytest.raises(FormatError, match="at 'wsamegcc': the global cost function 'wsamegcc' is not read"):
         fginfer.read(tmp_path / "m.cfn")
     (tmp_path / "m.cfn").write_text(
-        text.replace("<9", ">9").replace("wdiverse params: {a: 1}", "salldiff params: {metric: var cost: 1}")
+        text.replace("<9", ">9").replace("wsamegcc params: {a: 1}", "salldiff params: {metric: var cost: 1}")
     )
     with pytest.raises(FormatError, match="a file that maximises"):
         fginfer.read(tmp_path / "m.cfn")
+
+
+def test_globals_of_named_variables(tmp_path: Path):
+    functions = """
+        a: {scope: [u v w x] type: wvarsum params: {metric: hard cost: 2.5 comparator: ==}}
+        b: {scope: [u v w x] type: ssame params: {cost: 0.5 vars1: [u x] vars2: [v w]}}
+        c: {scope: [v w x] type: smaxdp params: {defaultcost: 1 tuples: [[v 0 4.25] [3 b 3]]}}
+        d: {scope: [w x] type: knapsackv params: {capacity: 1 weightedvalues: [[w 1 1] [x c 2]]}}
+        e: {scope: [x u v w] type: wdiverse params: {distance: 2 values: [0 1 2 0]}}"""
+    names = " ".join(f"{v}: [a b c]" for v in "tuvwx")
+    (tmp_path / "m.cfn").write_text(
+        f"{{problem: {{name: m mustbe: <100.00}} variables: {{{names}}} functions: {{{functions}}}}}"
+    )
+    graph = fginfer.read(tmp_path / "m.cfn")
+    for x in product(range(3), repeat=5):
+        _, u, v, w, y = x
+        cost = 2.5 * (u + v + w != y) + 0.5 * sum(max(0, (u, y).count(a) - (v, w).count(a)) for a in range(3))
+        cost += max(4.25 if v == 0 else 1, 3 if w == 1 else 1)
+        fits = (w == 1) + 2 * (y == 2) >= 1 and (y != 0) + (u != 1) + (v != 2) + (w != 0) >= 2
+        assert graph.score(x) == (pytest.approx(-cost, abs=1e-12) if fits else -inf)
+
+
+@pytest.mark.parametrize("function", ["woverlap lin 3 >= 1", "wsum quad 3 == 2", "smaxdp 0 1 0 0 4"])
+def test_large_scopes_are_refused_or_read(tmp_path: Path, function: str):
+    n, most = 600, 300
+    scope = " ".join(map(str, range(n)))
+    (tmp_path / "m.wcsp").write_text(f"m {n} {most} 1 1000\n{f'{most} ' * n}\n{n} {scope} -1 {function}\n")
+    if function.startswith("smaxdp"):
+        assert fginfer.read(tmp_path / "m.wcsp").score([1] * n) == 0.0
+        return
+    with pytest.raises(FormatError, match="line 3 at '(wsum|woverlap)': .* is too large"):
+        fginfer.read(tmp_path / "m.wcsp")
