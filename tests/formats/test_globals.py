@@ -235,5 +235,5 @@ def test_large_scopes_are_refused_or_read(tmp_path: Path, function: str):
     if function.startswith("smaxdp"):
         assert fginfer.read(tmp_path / "m.wcsp").score([1] * n) == 0.0
         return
-    with pytest.raises(FormatError, match="line 3 at '(wsum|woverlap)': .* is too large"):
+    with pytest.raises(FormatError, match=r"line 3 at '(wsum|woverlap)': .* is too large"):
         fginfer.read(tmp_path / "m.wcsp")
