@@ -115,6 +115,20 @@ class Tokens:
             self.fail(f"the file ends where {expected} was expected")
         return found
 
+    def blocks(self, n: int, expected: str) -> Iterator[list[bytes]]:
+        """The next n tokens as they are, in lists of many; `fail_in` names one of the last list."""
+        while n > 0:
+            if not self._refill():
+                self.fail(f"the file ends where {expected} was expected")
+            found = self._piece.words[self._used : self._used + n]
+            self._used += len(found)
+            n -= len(found)
+            yield found
+
+    def fail_in(self, message: str, block: list[bytes], k: int) -> NoReturn:
+        """Raises a FormatError at token k of the block that was read last."""
+        self._raise(message, self._piece, self._used - len(block) + k)
+
     def integer(self, expected: str, low: int = 0, high: int | None = None) -> int:
         """The next token as a whole number within [low, high]."""
         word = self.next(expected)

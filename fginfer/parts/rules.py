@@ -28,6 +28,8 @@ class PartRules(NamedTuple):
     slice_seconds: float = 0.05  # seconds: the clock is looked at so often inside a part
     balance: float = 1.05  # ratio: no part of a split by growth is larger than the mean by more than this
     smoothing: int = 4  # passes over the separators of a split by growth
+    spool_bytes: int = 1 << 20  # bytes of a part's text that are held before they are written, where a file is cut
+    spool_functions: int = 1 << 16  # functions whose scopes are Python numbers at a time, where a file is cut
     stalled_seconds: float = 60.0  # a worker may count as stalled after so many seconds without an answer
     stalled_ratio: float = 20.0  # a stalled worker took so many times as long as the slowest of the others, too
 

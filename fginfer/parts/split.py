@@ -170,31 +170,41 @@ class Cut:
         self.n_parts = int(owner.max()) + 1 if len(owner) else 1
         begin = arrays.factor_begin()
         if arrays.n_factors == 0:
-            self._factor_part = np.zeros(0, np.int32)
+            self.factor_part = np.zeros(0, np.int32)
         elif arrays.var_begin is None:
-            self._factor_part = owner[arrays.vars].reshape(-1, 2).min(1)
+            self.factor_part = owner[arrays.vars].reshape(-1, 2).min(1)
         else:
-            self._factor_part = np.minimum.reduceat(owner[arrays.vars], begin[:-1])
+            self.factor_part = np.minimum.reduceat(owner[arrays.vars], begin[:-1])
         self._shared = np.zeros(len(owner), bool)
-        slots = np.repeat(self._factor_part, np.diff(begin))
+        slots = np.repeat(self.factor_part, np.diff(begin))
         self._shared[arrays.vars[slots != owner[arrays.vars]]] = True
 
-    def shard(self, part: int) -> Shard:
-        """One part, made afresh."""
-        a, owner = self.arrays, self.owner
-        factors = np.flatnonzero(self._factor_part == part)
-        begin = a.factor_begin()
-        touched = a.vars.reshape(-1, 2)[factors].reshape(-1) if a.var_begin is None else a.vars[ragged(begin, factors)]
+    def variables(self, part: int) -> tuple[NDArray[np.int64], int]:
+        """The variables of a part, and how many of them, the first ones, other parts have, too."""
+        owner = self.owner
+        factors = np.flatnonzero(self.factor_part == part)
+        touched = self._scopes(factors)
         copies = np.unique(touched[owner[touched] != part]).astype(np.int64)
         own = np.flatnonzero(owner == part)
         border = np.union1d(copies, own[self._shared[own]])
-        variables = np.concatenate([border, own[~self._shared[own]]])
-        place = np.zeros(len(owner), np.int32)
+        return np.concatenate([border, own[~self._shared[own]]]), len(border)
+
+    def _scopes(self, factors: NDArray[np.int64]) -> NDArray[np.int32]:
+        a = self.arrays
+        if a.var_begin is None:
+            return a.vars.reshape(-1, 2)[factors].reshape(-1)
+        return a.vars[ragged(a.var_begin, factors)]
+
+    def shard(self, part: int) -> Shard:
+        """One part, made afresh."""
+        a = self.arrays
+        variables, n_border = self.variables(part)
+        place = np.zeros(len(self.owner), np.int32)
         place[variables] = np.arange(len(variables), dtype=np.int32)
-        arrays = subset(a, factors, variables, place)
+        arrays = subset(a, np.flatnonzero(self.factor_part == part), variables, place)
         arrays.unary = self._unary(variables, part)
         arrays.constant = a.constant if part == 0 else 0.0
-        return Shard(arrays, variables, len(border))
+        return Shard(arrays, variables, n_border)
 
     def _unary(self, variables: NDArray[np.int64], part: int) -> NDArray[np.float64]:
         """The scores of what the part owns; a copy has 0, and what is forbidden is so in every copy."""
