@@ -439,6 +439,7 @@ int gdmm_prepare_step(gdmm *g) {
     case LOAD:
         if (g->sweep) done = gdmm_sweep_load_step(g, &seconds);
         break;
+    default: break; /* END: nothing is left to prepare */
     }
     g->pass += done;
     fgi_assert(g->pass <= END);

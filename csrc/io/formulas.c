@@ -31,6 +31,7 @@ static double comparison(int64_t kind, const double *p, double x, double y, doub
     case AT_MOST: missing = x - c - y; break;
     case BELOW: missing = x - c + 1 - y; break;
     case EQUAL: missing = fabs(y + c - x); break;
+    default: break; /* other kinds do not compare */
     }
     return !(missing <= d) ? top : missing > 0 ? missing : 0.0;
 }

@@ -16,7 +16,7 @@ typedef enum stage { HEAD, CARDS, COUNT, SCOPES, TABLE_SIZE, ENTRIES, END } stag
 enum { MEMO_BITS = 10, ROOM = 256 };
 
 typedef struct memo {
-    double score;
+    uint64_t bits; /* the score's */
     int32_t length;
     char text[FGI_TEXT_SIZE];
 } memo; /* what was written for a score */
@@ -157,12 +157,12 @@ static fgi_rc put_score(fgi_uai_writer *w, double score, char *text, int *length
     uint64_t bits;
     memcpy(&bits, &score, sizeof bits);
     memo *known = &w->memos[(bits * 0x9E3779B97F4A7C15u) >> (64 - MEMO_BITS)];
-    if (!known->length || memcmp(&known->score, &score, sizeof score)) {
+    if (!known->length || known->bits != bits) {
         int n;
         if (w->log_values && score == -INFINITY) memcpy(known->text, "-inf", 4), n = 4;
         else n = w->log_values ? fgi_text_of_double(score, known->text) : fgi_text_of_potential(score, known->text);
         known->length = n;
-        known->score = score;
+        known->bits = bits;
         if (!n) return fail_score(w, score, err);
     }
     memcpy(text, known->text, (size_t)known->length);

@@ -195,7 +195,7 @@ static fgi_rc end_of_table(fgi_wcsp *r, fgi_error *err) {
 static fgi_rc use_shared(fgi_wcsp *r, int64_t number, const char *word, int64_t n, fgi_error *err) {
     const shared *s = (const shared *)r->shared.at + (number - 1);
     const int32_t *dims = (const int32_t *)r->shared_dims.at + s->dims;
-    if (s->arity != r->vars.n || (s->arity && memcmp(dims, r->dims, (size_t)s->arity * sizeof *dims))) {
+    if (s->arity != r->vars.n || (s->arity && memcmp(dims, r->dims, (size_t)s->arity * sizeof *dims) != 0)) {
         char mine[80], known[80];
         fgi_words_list(mine, sizeof mine, r->dims, r->vars.n);
         fgi_words_list(known, sizeof known, dims, s->arity);
@@ -410,7 +410,7 @@ static fgi_rc take(fgi_words *w, const char *word, int64_t n, fgi_error *err) {
     fgi_wcsp *r = (fgi_wcsp *)w;
     fgi_rc rc = FGI_OK;
     if (r->now == NAME) {
-        if (n != 3 || memcmp(word, "\xEF\xBB\xBF", 3)) r->now = N_VARS; /* else a byte order mark alone */
+        if (n != 3 || memcmp(word, "\xEF\xBB\xBF", 3) != 0) r->now = N_VARS; /* else a byte order mark alone */
         return FGI_OK;
     }
     int64_t from = 0;

@@ -72,7 +72,8 @@ static int32_t draw(fgi_anneal *s, int32_t i, fgi_rng *rng) {
     for (int32_t k = 0; k < n_choices; k++) {
         const int32_t a = choices ? choices[k] : k;
         if (a == own || score[a] - (bad ? s->penalty * (bad[a] - bad[own]) : 0) < least) continue;
-        if (n++ == 0 || fgi_rng_below(rng, n) == 0) chosen = a;
+        n++;
+        if (n == 1 || fgi_rng_below(rng, n) == 0) chosen = a;
     }
     s->operations += n_choices + 4;
     return chosen;
