@@ -30,35 +30,31 @@ static void put_number(uint8_t *to, int64_t x, int width) {
     else memcpy(to, &x, 8);
 }
 
-void fgi_proof_messages(fgi_proof *p, const double *now, double *before, int64_t n) {
-    double largest = 0;
-    int exponent;
+void fgi_proof_numbers(fgi_proof *p, const int64_t *numbers, int64_t n, int is_signed) {
+    int64_t largest = 0;
     for (int64_t k = 0; k < n; k++) {
-        const double change = fabs(now[k] - before[k]);
-        largest = change > largest ? change : largest;
+        const int64_t size = numbers[k] < 0 ? -numbers[k] : is_signed ? numbers[k] : numbers[k] / 2;
+        largest = size > largest ? size : largest;
     }
-    largest /= p->quantum;
-    if (largest == 0 || p->failed) return;
-    if (!(largest < 0x1p52)) {
-        p->failed = 1;
-        return;
-    }
-    const uint8_t width = largest < 127 ? 1 : largest < 32767 ? 2 : largest < 2147483647 ? 4 : 8;
-    frexp(p->quantum, &exponent);
-    const int16_t shown = (int16_t)(exponent - 1 + p->exponent);
-    fgi_proof_rule(p, 'M');
-    fgi_proof_put(p, &width, 1);
-    fgi_proof_put(p, &shown, sizeof shown);
+    const uint8_t width = largest <= INT8_MAX ? 1 : largest <= INT16_MAX ? 2 : largest <= INT32_MAX ? 4 : 8;
     fgi_proof_count(p, n);
+    fgi_proof_put(p, &width, 1);
     if (p->failed || !fgi_grow(&p->bytes, &p->capacity, p->n + n * width, 1)) {
         p->failed = 1;
         return;
     }
-    for (int64_t k = 0; k < n; k++) {
-        put_number(p->bytes + p->n + k * width, (int64_t)((now[k] - before[k]) / p->quantum), width);
-        before[k] = now[k];
-    }
+    for (int64_t k = 0; k < n; k++) put_number(p->bytes + p->n + k * width, numbers[k], width);
     p->n += n * width;
+}
+
+void fgi_proof_messages(fgi_proof *p, double quantum, const int64_t *gaps, const int64_t *amounts, int64_t n) {
+    int exponent;
+    frexp(quantum, &exponent);
+    const int16_t shown = (int16_t)(exponent - 1 + p->exponent);
+    fgi_proof_rule(p, 'M');
+    fgi_proof_put(p, &shown, sizeof shown);
+    fgi_proof_numbers(p, gaps, n, 0);
+    fgi_proof_numbers(p, amounts, n, 1);
 }
 
 void fgi_proof_free(fgi_proof *p) {

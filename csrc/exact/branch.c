@@ -122,7 +122,8 @@ static void leave(fgi_solver *s, const fgi_problem *p, double bound) {
     b->missed = fgi_larger(b->missed, bound);
 }
 
-static fgi_rc push(fgi_solver *s, fgi_problem *p) {
+/* `var`: what the child of the node on top has fixed. */
+static fgi_rc push(fgi_solver *s, fgi_problem *p, int32_t var) {
     branch *b = s->state;
     if (!fgi_grow(&b->stack, &b->capacity, b->depth + 1, sizeof *b->stack)) {
         fgi_problem_free(p);
@@ -133,7 +134,9 @@ static fgi_rc push(fgi_solver *s, fgi_problem *p) {
     s->info.memory += p->arena.bytes;
     b->nodes++;
     p->keeps_labels = s->proof != NULL;
-    return s->proof ? fgi_speech_begin(&b->stack[b->depth - 1].speech, p) : FGI_OK;
+    const frame *of = b->depth > 1 ? &b->stack[b->depth - 2] : NULL;
+    frame *f = &b->stack[b->depth - 1];
+    return s->proof ? fgi_speech_begin(&f->speech, p, of ? of->problem : NULL, of ? &of->speech : NULL, var) : FGI_OK;
 }
 
 static void pop(fgi_solver *s) {
@@ -145,13 +148,19 @@ static void pop(fgi_solver *s) {
     fgi_problem_free(p);
 }
 
+/* The threshold of the proof follows the incumbent. */
+static void tell_threshold(fgi_solver *s) {
+    branch *b = s->state;
+    if (fgi_solver_wanted(s) && s->info.score > b->speaker.score)
+        fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, s->proof->lead);
+}
+
 /* Says the node on top, to those who listen; labels up to the cutoff go. Returns 0 when a variable has none left. */
 static int speak(fgi_solver *s, double least) {
     branch *b = s->state;
     frame *f = &b->stack[b->depth - 1];
     if (!s->proof) return 1;
-    if (fgi_solver_wanted(s) && s->info.score > b->speaker.score)
-        fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, s->proof->lead);
+    tell_threshold(s);
     const int left = fgi_speak_node(&b->speaker, &f->speech, f->problem, least);
     if (left && f->problem->removed > -INFINITY) {
         leave(s, f->problem, f->problem->removed);
@@ -160,13 +169,22 @@ static int speak(fgi_solver *s, double least) {
     return left;
 }
 
+/* The same of a node that is done with. */
+static void speak_last(fgi_solver *s) {
+    branch *b = s->state;
+    frame *f = &b->stack[b->depth - 1];
+    if (!s->proof) return;
+    tell_threshold(s);
+    fgi_speak_close(&b->speaker, &f->speech, f->problem, cutoff(s, f->problem));
+    fgi_speak_end(&b->speaker);
+}
+
 /* The node on top cannot beat the incumbent. */
 static void close_top(fgi_solver *s) {
     branch *b = s->state;
     const fgi_problem *p = b->stack[b->depth - 1].problem;
     const double bound = fgi_larger(p->bound, p->removed); /* labels that went in the update that closed it, too */
-    speak(s, -INFINITY);
-    if (s->proof) fgi_speak_end(&b->speaker);
+    speak_last(s);
     if (bound > -INFINITY) leave(s, p, bound);
     pop(s);
 }
@@ -278,8 +296,7 @@ static fgi_rc split(fgi_solver *s) {
         fgi_solver_consider(s, b->current); /* itself, whatever ascent has made of it */
         double score, above;                /* two labelings may have one score, and differ in what was rounded off */
         if (!fgi_model_score_above(s->model, b->current, &score, &above, NULL)) b->left = fgi_larger(b->left, above);
-        speak(s, -INFINITY);
-        if (s->proof) fgi_speak_end(&b->speaker);
+        speak_last(s);
         pop(s);
         return FGI_OK;
     }
@@ -304,7 +321,7 @@ static fgi_rc split(fgi_solver *s) {
     f->var = 0;
     f->forward = 1;
     f->bound_before = p->bound;
-    return push(s, child);
+    return push(s, child, var);
 }
 
 /* Is another iteration of dual ascent likely to close the node or to remove labels? */
@@ -381,7 +398,7 @@ static fgi_rc open_root(fgi_solver *s) {
     b->lattice = fgi_lattice_find(s->model);
     b->root.problem = NULL;
     s->info.memory -= root->arena.bytes; /* counted from the start, and now by push */
-    return push(s, root);
+    return push(s, root, -1);
 }
 
 /* All is searched. Scores are rounded, bounds are on what they were before: all labelings may be at the cutoff, and the
@@ -463,7 +480,7 @@ static fgi_rc bnb_speak(fgi_solver *s) {
     fgi_rc rc = fgi_speaker_begin(&b->speaker, s->proof, s->model);
     if (rc || b->depth == 0) return rc;
     b->stack[0].problem->keeps_labels = 1;
-    return fgi_speech_begin(&b->stack[0].speech, b->stack[0].problem);
+    return fgi_speech_begin(&b->stack[0].speech, b->stack[0].problem, NULL, NULL, -1);
 }
 
 /* How far above the incumbent labelings of open nodes may be. */
@@ -494,7 +511,8 @@ static double bnb_hush(fgi_solver *s) {
     if (!(over < INFINITY)) return -1;
     if (fgi_solver_wanted(s)) fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, lead);
     while (b->depth > 0) {
-        fgi_speak_node(&b->speaker, &b->stack[b->depth - 1].speech, b->stack[b->depth - 1].problem, -INFINITY);
+        fgi_problem *p = b->stack[b->depth - 1].problem;
+        fgi_speak_close(&b->speaker, &b->stack[b->depth - 1].speech, p, p->bound);
         fgi_speak_end(&b->speaker);
         pop(s);
     }

@@ -238,7 +238,10 @@ int32_t fgi_problem_update(
         return -1;
     }
     add_to_bound(p, best);
-    if (p->bound <= cutoff) return -1;
+    if (p->bound <= cutoff) { /* the bound has the best of all labels, so the labels may not */
+        for (int32_t a = 0; p->keeps_labels && a < p->card[var]; a++) p->unary[p->begin[var] + a] -= best;
+        return -1;
+    }
     const int32_t removed = remove_labels(p, var, best, cutoff);
     fgi_assert(removed >= 0 && removed <= p->card[var] && p->alive[var] >= 0);
     distribute(p, var, forward, scratch->nu);

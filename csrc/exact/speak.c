@@ -2,6 +2,10 @@
 #include "exact/speak.h"
 #include <string.h>
 
+/* Quanta, in what is left to close by each slot: of a node that goes on, and the first one tried to close one; then it
+ * is divided by that (chosen). */
+static const double COARSE = 0.25, BOLD = 8;
+
 static int64_t n_messages(const fgi_problem *p) {
     if (p->n_slots == 0) return 0;
     return p->slot_message[p->n_slots - 1] + p->card[p->slot_var[p->n_slots - 1]];
@@ -12,31 +16,69 @@ fgi_rc fgi_speaker_begin(fgi_speaker *s, fgi_proof *proof, const fgi_model *m) {
     s->score = -INFINITY;
     s->label_begin = m->s->unary_begin;
     s->rows = fgi_alloc((int64_t)m->s->max_arity * m->s->max_card + 1, sizeof(double));
-    s->fall = fgi_alloc(m->s->unary_begin[m->s->n_vars] + 1, sizeof(double));
-    return s->rows && s->fall ? FGI_OK : FGI_NO_MEMORY;
+    s->line = fgi_alloc(2 * (int64_t)m->s->max_card + 1, sizeof(double));
+    const int64_t n_labels = m->s->unary_begin[m->s->n_vars], n = fgi_dual_message_size(m);
+    s->fall = fgi_alloc(n_labels + 1, sizeof(double));
+    s->exact = fgi_alloc(n + 1, sizeof(double));
+    s->gaps = fgi_alloc((n > n_labels ? n : n_labels) + n / UINT8_MAX + 1, sizeof(int64_t));
+    s->amounts = fgi_alloc(n + n / UINT8_MAX + 1, sizeof(int64_t));
+    s->moved = fgi_alloc(m->s->n_factors + 1, 1);
+    return s->rows && s->line && s->fall && s->exact && s->gaps && s->amounts && s->moved ? FGI_OK : FGI_NO_MEMORY;
 }
 
 void fgi_speaker_free(fgi_speaker *s) {
     free(s->rows);
+    free(s->line);
     free(s->fall);
+    free(s->exact);
+    free(s->gaps);
+    free(s->amounts);
+    free(s->moved);
 }
 
-fgi_rc fgi_speech_begin(fgi_speech *x, const fgi_problem *p) {
-    x->message = fgi_calloc(n_messages(p) + 1, sizeof(double));
+/* Factors and labels that are left keep their order. */
+static void find_places(
+    fgi_speech *x, const fgi_problem *p, const fgi_problem *parent, const fgi_speech *of, int32_t var) {
+    int64_t at = 0;
+    for (int32_t f = 0; f < parent->n_factors; f++) {
+        int32_t n_free = 0;
+        for (int32_t s = parent->slot_begin[f]; s < parent->slot_begin[f + 1]; s++)
+            n_free += parent->slot_var[s] != var && parent->alive[parent->slot_var[s]] > 1;
+        for (int32_t s = parent->slot_begin[f]; n_free > 1 && s < parent->slot_begin[f + 1]; s++) {
+            const int32_t i = parent->slot_var[s];
+            if (i == var || parent->alive[i] < 2) continue;
+            const int64_t first = parent->slot_message[s];
+            for (int32_t a = 0; a < parent->card[i]; a++)
+                if (parent->unary[parent->begin[i] + a] > -INFINITY)
+                    x->place[at++] = of->place ? of->place[first + a] : first + a;
+        }
+    }
+    fgi_assert(at == n_messages(p));
+    (void)p;
+}
+
+fgi_rc fgi_speech_begin(
+    fgi_speech *x, const fgi_problem *p, const fgi_problem *parent, const fgi_speech *of, int32_t var) {
+    const int64_t n = n_messages(p);
+    x->message = fgi_calloc(n + 1, sizeof(double));
     x->told = fgi_calloc(p->begin[p->n] + 1, 1);
-    return x->message && x->told ? FGI_OK : FGI_NO_MEMORY;
+    x->place = parent ? fgi_alloc(n + 1, sizeof(int64_t)) : NULL;
+    if (!x->message || !x->told || (parent && !x->place)) return FGI_NO_MEMORY;
+    if (parent) find_places(x, p, parent, of, var);
+    return FGI_OK;
 }
 
 void fgi_speech_free(fgi_speech *x) {
     free(x->message);
     free(x->told);
+    free(x->place);
 }
 
 void fgi_speak_threshold(fgi_speaker *s, const int32_t *labels, int64_t n_vars, double score, double lead) {
     const double shown = ldexp(lead, s->proof->exponent);
     fgi_proof_rule(s->proof, 'K');
     fgi_proof_put(s->proof, &shown, sizeof shown);
-    for (int64_t i = 0; i < n_vars; i++) fgi_proof_label(s->proof, (int32_t)(s->label_begin[i] + labels[i]));
+    for (int64_t i = 0; i < n_vars; i++) fgi_proof_label(s->proof, labels[i]);
     s->score = score;
 }
 
@@ -51,17 +93,69 @@ static void drop_forbidden(fgi_problem *p) {
         }
 }
 
-/* The largest message of a factor to a variable becomes 0: what is the same for all labels says nothing. */
-static void round_messages(fgi_problem *p, double quantum, double reach) {
-    for (int32_t s = 0; s < p->n_slots; s++) {
-        const int32_t i = p->slot_var[s];
-        const double *unary = p->unary + p->begin[i];
-        double *message = p->message + p->slot_message[s], largest = -INFINITY;
-        for (int32_t a = 0; a < p->card[i]; a++)
-            if (unary[a] > -INFINITY) largest = fgi_larger(largest, message[a]);
-        for (int32_t a = 0; a < p->card[i]; a++)
-            message[a] = unary[a] > -INFINITY ? rint(fgi_larger(message[a] - largest, -reach) / quantum) * quantum : 0;
+/* What most of the first few labels have in common: of messages only differences count. */
+static double common(const double *steps, const double *unary, int32_t card) {
+    enum { LOOKED_AT = 8 };
+    double best = 0;
+    int most = 0;
+    for (int32_t a = 0, seen = 0; a < card && seen < LOOKED_AT; a++) {
+        int count = 0;
+        if (unary[a] == -INFINITY) continue;
+        seen++;
+        for (int32_t b = 0; b < card; b++) count += unary[b] > -INFINITY && steps[b] == steps[a];
+        if (count > most || (count == most && fabs(steps[a]) < fabs(best))) {
+            most = count;
+            best = steps[a];
+        }
     }
+    return best;
+}
+
+/* Messages, from those in `exact`, become what was said plus whole multiples of the quantum. */
+static void round_messages(const fgi_speaker *s, const fgi_speech *x, fgi_problem *p, double quantum) {
+    const double reach = s->proof->reach;
+    for (int32_t f = 0; f < p->n_factors; f++) {
+        for (int32_t k = p->slot_begin[f]; k < p->slot_begin[f + 1]; k++) {
+            const int32_t i = p->slot_var[k], card = p->card[i];
+            const int64_t first = p->slot_message[k];
+            const double *unary = p->unary + p->begin[i], *exact = s->exact + first, *said = x->message + first;
+            double *message = p->message + first, largest = -INFINITY;
+            for (int32_t a = 0; a < card; a++)
+                if (unary[a] > -INFINITY) largest = fgi_larger(largest, exact[a]);
+            for (int32_t a = 0; a < card; a++)
+                if (unary[a] > -INFINITY)
+                    message[a] = rint((fgi_larger(exact[a] - largest, -reach) - said[a]) / quantum);
+            const double shift = common(message, unary, card);
+            for (int32_t a = 0; a < card; a++) {
+                message[a] = unary[a] > -INFINITY ? said[a] + (message[a] - shift) * quantum : 0;
+                s->moved[f] |= message[a] != exact[a];
+            }
+        }
+    }
+}
+
+/* scan() for two variables; `minus` and `line` hold a line of the table each. */
+static double scan_pair(const fgi_problem *p, int32_t f, double *rows, double *minus, double *line) {
+    const int32_t first = p->slot_begin[f], i = p->slot_var[first], j = p->slot_var[first + 1];
+    const int32_t cols = p->card[j];
+    const double *mi = p->message + p->slot_message[first], *mj = p->message + p->slot_message[first + 1];
+    const double *t = p->table[f];
+    double *columns = rows + p->card[i], best = -INFINITY;
+    for (int32_t b = 0; b < cols; b++) {
+        minus[b] = p->unary[p->begin[j] + b] > -INFINITY ? mj[b] : INFINITY;
+        columns[b] = -INFINITY;
+    }
+    for (int32_t a = 0; a < p->card[i]; a++, t += cols) {
+        rows[a] = -INFINITY;
+        if (p->unary[p->begin[i] + a] == -INFINITY) continue;
+        for (int32_t b = 0; b < cols; b++) {
+            line[b] = t[b] - mi[a] - minus[b];
+            columns[b] = fgi_larger(columns[b], line[b]);
+        }
+        rows[a] = fgi_max_of(line, cols);
+        best = fgi_larger(best, rows[a]);
+    }
+    return best;
 }
 
 /* The largest entry of a factor less its messages, and of each row of each variable, one after the other. */
@@ -99,10 +193,9 @@ static double scan(const fgi_problem *p, int32_t f, double *rows) {
     }
 }
 
-/* Bound and maxima under the messages as they are now, and what the bound falls by for each label. */
-static void measure(const fgi_speaker *s, fgi_problem *p) {
+/* Bound and maxima under the messages as they are now; with `falls` also what the bound falls by for each label. */
+static void measure(const fgi_speaker *s, fgi_problem *p, int falls) {
     fgi_sum sum = {p->bound, p->carry, 0};
-    for (int32_t f = 0; f < p->n_factors; f++) fgi_sum_add(&sum, -p->factor_max[f]);
     for (int32_t i = 0; i < p->n; i++) {
         double *fall = s->fall + p->begin[i], best = -INFINITY;
         for (int32_t a = 0; a < p->card[i]; a++) {
@@ -118,11 +211,15 @@ static void measure(const fgi_speaker *s, fgi_problem *p) {
         }
     }
     for (int32_t f = 0; f < p->n_factors; f++) {
-        const double best = scan(p, f, s->rows), *row = s->rows;
+        if (!falls && !s->moved[f]) continue;
+        const int is_pair = p->slot_begin[f + 1] - p->slot_begin[f] == 2;
+        const double *row = s->rows;
+        const double best = is_pair ? scan_pair(p, f, s->rows, s->line, s->line + p->max_card) : scan(p, f, s->rows);
+        fgi_sum_add(&sum, -p->factor_max[f]);
         p->factor_max[f] = best;
         p->work += p->states[f];
         fgi_sum_add(&sum, best);
-        for (int32_t k = p->slot_begin[f]; k < p->slot_begin[f + 1]; k++) {
+        for (int32_t k = p->slot_begin[f]; falls && k < p->slot_begin[f + 1]; k++) {
             const int32_t i = p->slot_var[k];
             for (int32_t a = 0; best > -INFINITY && a < p->card[i]; a++) s->fall[p->begin[i] + a] += row[a] - best;
             row += p->card[i];
@@ -131,29 +228,71 @@ static void measure(const fgi_speaker *s, fgi_problem *p) {
     fgi_problem_set_bound(p, &sum);
 }
 
+/* The messages of the problem are said. */
+static void tell_messages(const fgi_speaker *s, fgi_speech *x, const fgi_problem *p, double quantum) {
+    int64_t n = 0, before = 0;
+    for (int32_t k = 0; k < p->n_slots; k++) {
+        const int64_t first = p->slot_message[k];
+        const double *unary = p->unary + p->begin[p->slot_var[k]];
+        for (int32_t a = 0; a < p->card[p->slot_var[k]]; a++) {
+            const double change = p->message[first + a] - x->message[first + a];
+            if (unary[a] == -INFINITY || change == 0) continue;
+            const int64_t place = x->place ? x->place[first + a] : first + a;
+            if (!(fabs(change) < 0x1p52 * quantum)) {
+                s->proof->failed = 1;
+                return;
+            }
+            for (; place - before > UINT8_MAX; before += UINT8_MAX) { /* a message of nothing on the way */
+                s->gaps[n] = UINT8_MAX;
+                s->amounts[n++] = 0;
+            }
+            s->gaps[n] = place - before;
+            s->amounts[n++] = (int64_t)(change / quantum);
+            x->message[first + a] = p->message[first + a];
+            before = place;
+        }
+    }
+    if (n > 0) fgi_proof_messages(s->proof, quantum, s->gaps, s->amounts, n);
+}
+
 static int tell_labels(const fgi_speaker *s, fgi_speech *x, const fgi_problem *p) {
-    int32_t n = 0;
+    int64_t n = 0;
     int left = 1;
-    for (int32_t i = 0; i < p->n; i++) left &= p->alive[i] > 0;
-    for (int64_t k = 0; k < p->begin[p->n]; k++) n += p->unary[k] == -INFINITY && !x->told[k];
-    if (n == 0) return left;
-    fgi_proof_rule(s->proof, 'R');
-    fgi_proof_count(s->proof, n);
-    for (int32_t i = 0; i < p->n; i++)
+    for (int32_t i = 0; i < p->n; i++) {
+        left &= p->alive[i] > 0;
         for (int64_t k = p->begin[i]; k < p->begin[i + 1]; k++) {
             if (p->unary[k] > -INFINITY || x->told[k]) continue;
             x->told[k] = 1;
-            fgi_proof_label(s->proof, (int32_t)(s->label_begin[p->root_var[i]] + p->label[k]));
+            s->gaps[n++] = s->label_begin[p->root_var[i]] + p->label[k];
         }
+    }
+    if (n == 0) return left;
+    fgi_proof_rule(s->proof, 'R');
+    fgi_proof_numbers(s->proof, s->gaps, n, 0);
     return left;
+}
+
+/* The largest power of two up to x, but no less than the smallest quantum that is of use. */
+static double quantum_of(const fgi_speaker *s, double x) {
+    int exponent;
+    if (!(x > s->proof->quantum) || x == INFINITY) return s->proof->quantum;
+    frexp(x, &exponent);
+    return ldexp(1, exponent - 1);
+}
+
+static void keep_exact(const fgi_speaker *s, const fgi_problem *p) {
+    memcpy(s->exact, p->message, (size_t)n_messages(p) * sizeof(double));
 }
 
 int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff) {
     drop_forbidden(p);
     if (p->bound > -INFINITY) {
-        round_messages(p, s->proof->quantum, s->proof->reach);
-        measure(s, p);
-        fgi_proof_messages(s->proof, p->message, x->message, n_messages(p));
+        const double left = cutoff > -INFINITY ? p->bound - cutoff : fabs(p->bound);
+        const double quantum = quantum_of(s, COARSE * left / (p->n_slots + 1));
+        keep_exact(s, p);
+        round_messages(s, x, p, quantum);
+        measure(s, p, 1);
+        tell_messages(s, x, p, quantum);
         for (int32_t i = 0; i < p->n && p->bound > cutoff; i++)
             for (int32_t a = 0; a < p->card[i]; a++) {
                 const double bound = p->bound + s->fall[p->begin[i] + a];
@@ -163,6 +302,23 @@ int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff)
             }
     }
     return tell_labels(s, x, p);
+}
+
+void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff) {
+    drop_forbidden(p);
+    if (p->bound > -INFINITY) {
+        double part = BOLD * (cutoff - p->bound) / (p->n_slots + 1), quantum;
+        keep_exact(s, p);
+        memset(s->moved, 0, (size_t)p->n_factors);
+        do { /* with a quantum of the slack through the slots nothing is lost that is needed */
+            quantum = quantum_of(s, part);
+            round_messages(s, x, p, quantum);
+            measure(s, p, 0);
+            part /= BOLD;
+        } while (p->bound > cutoff && quantum > s->proof->quantum);
+        tell_messages(s, x, p, quantum);
+    }
+    tell_labels(s, x, p);
 }
 
 void fgi_speak_branch(fgi_speaker *s, fgi_speech *x, const fgi_problem *p, int32_t var, int32_t a) {

@@ -96,9 +96,14 @@ def small() -> FactorGraph:
         (b"E", "no rule b'E'"),
         (b"X" + struct.pack("<q", 1 << 60), "announces"),
         (b"X" + struct.pack("<q", -1), "announces"),
-        (b"T" + counted([0]) + struct.pack("<iii", 2, 0, 1) + counted([]), "leaves out a variable"),
-        (b"T" + counted([0, 1]) + struct.pack("<4i", 2, 1, 0, 1) + struct.pack("<i", 0) + counted([]), "must list"),
-        (b"T" + counted([0, 1]) + struct.pack("<6i", 2, 2, 0, 1, 0, 1) + counted([]) + b"E", "a node with the bound"),
+        (b"T" + counted([0]) + counted([]) + counted([]), "leaves out a variable"),
+        (b"T" + counted([0, 0]) + counted([]) + counted([]), "twice"),
+        (b"T" + counted([0, 1]) + counted([2]) + struct.pack("<2i", 0, 2) + counted([]), "it does not list"),
+        (b"T" + counted([0, 1]) + counted([2]) + struct.pack("<2i", 0, 1) + counted([0, 0]), "does not lead"),
+        (b"T" + counted([0, 1]) + counted([]) + counted([]) + b"E", "a node is left"),
+        (b"D" + struct.pack("<3i", 0, 0, 1) + b"X" + counted([0, 1]) + b"QU" + struct.pack("<d", 3.0), "bound 3.0"),
+        (b"D" + struct.pack("<3i", 0, 1, 0), "not always as good"),
+        (b"D" + struct.pack("<3i", 0, 1, 1), "no such labels"),
         (b"", "ends too early"),
     ],
 )
@@ -124,7 +129,7 @@ def test_a_bad_head_is_one_sentence(tmp_path: Path, start: bytes) -> None:
 
 
 def test_what_is_no_proof_at_all(tmp_path: Path) -> None:
-    assert "begin with FGPROOF1" in str(_about(tmp_path, b"hello"))
+    assert "begin with FGPROOF2" in str(_about(tmp_path, b"hello"))
     assert "cannot be unpacked" in str(_about(tmp_path, MAGIC + b"hello world"))
     assert "ends too early" in str(_about(tmp_path, MAGIC))
 

@@ -89,11 +89,11 @@ def test_steps_are_written_while_the_solver_works(tmp_path: Path) -> None:
             graph.add_factor([i, j], rng.normal(size=(4, 4)))
     proof = tmp_path / "run.proof"
     with Solver(graph, "bnb", proof=proof, gap=0.0) as solver:
-        solver.run(iterations=60)
+        solver.run(iterations=600)
         solver._prover.file._file.flush()  # type: ignore[union-attr]
         assert proof.stat().st_size > 100
         assert solver.result().proof is None
-        solver.run(iterations=60)
+        solver.run(iterations=600)
         assert solver.prove() == solver.result().proof
         with pytest.raises(SolverError, match="closed"):
             solver.run(iterations=1)
