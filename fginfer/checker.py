@@ -16,6 +16,7 @@ import struct
 import sys
 import zipfile
 import zlib
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, BinaryIO
 
@@ -228,7 +229,7 @@ class State:
 
     def put(self, scope: tuple[int, ...], table: Array) -> None:
         """Adds a table. Entries that are too small are raised: a bound stays one."""
-        if any(a > b for a, b in zip(scope, scope[1:], strict=False)):
+        if scope != tuple(sorted(scope)):
             order = sorted(range(len(scope)), key=scope.__getitem__)
             scope, table = tuple([scope[k] for k in order]), table.transpose(order)
         if scope in self.tables:
@@ -280,12 +281,13 @@ class State:
         """Whoever has the label loses nothing by having the other one: the label goes."""
         need(self.has(v), f"there is no variable {v}, or none any more")
         need(0 <= label < self.cards[v] and 0 <= by < self.cards[v] and label != by, f"variable {v} has no such labels")
-        gain = 0
-        for s in sorted(self.of[v]):
-            mine, other = (self.tables[s].take(a, s.index(v)) for a in (label, by))
+        gains = []
+        for scope in sorted(self.of[v]):
+            mine, other = (self.tables[scope].take(a, scope.index(v)) for a in (label, by))
             allowed = mine > -np.inf
-            gain += float((other[allowed] - mine[allowed]).min(initial=np.inf))
-        need(gain >= 0, f"label {by} of variable {v} is not always as good as label {label}")
+            gains.append(float((other[allowed] - mine[allowed]).min(initial=np.inf)))
+        good = np.inf in gains or (-np.inf not in gains and math.fsum(gains) >= 0)  # fsum: the sign is exact
+        need(good, f"label {by} of variable {v} is not always as good as label {label}")
         table = self.take((v,)).copy()
         table[label] = -np.inf
         self.put((v,), table)
@@ -395,7 +397,8 @@ class Tree:
         self.open = np.arange(len(term)) >= self.n  # tables with two variables or more that are free
         self.trail: list[tuple[Array, Array, Array]] = []
         self.nodes: list[tuple[int, int, Array, Array]] = []
-        self.memory, self.threshold, self.reference = 0, None, 0  # reference: the score of some labeling
+        self.memory, self.reference = 0, 0  # reference: the score of some labeling
+        self.threshold: int | None = None
 
     def write(self, array: Array, at: Array, by: Array) -> None:
         if not self.nodes:  # nobody comes back to before
@@ -521,7 +524,8 @@ class Tree:
                                       len(self.begin)).astype(np.int64)  # fmt: skip
         at[: self.n] += labels
         value = exact_sum(self.start[at])
-        need(value is not None, "the threshold's labeling is forbidden")
+        if value is None:
+            raise NotVerified("the threshold's labeling is forbidden")
         self.reference = value
         value += floored(lead, self.state.unit)
         self.threshold = value if self.threshold is None else max(value, self.threshold)
@@ -541,11 +545,10 @@ class Tree:
 
 
 class Stream:
-    """The bytes of a proof, unpacked as they are asked for; `kept` collects those of the step under way."""
+    """The bytes of a proof, unpacked as they are asked for."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.packed, self.buffer, self.at = file, zlib.decompressobj(), b"", 0
-        self.kept = bytearray()
         need(file.read(len(MAGIC)) == MAGIC, "this is no proof: it does not begin with FGPROOF2")
 
     def take(self, n: int) -> bytes:
@@ -563,7 +566,6 @@ class Stream:
             self.buffer, self.at = b"".join(parts), 0
         whole = self.buffer[self.at : self.at + n]
         self.at += n
-        self.kept += whole
         return whole
 
     def numbers(self, kind: str, n: int) -> Array:
@@ -587,11 +589,15 @@ class Stream:
         return float(struct.unpack("<d", self.take(8))[0])
 
 
+@dataclass
 class Verdict:
     """What was found: kind is "optimal", "infeasible" or "bound"."""
 
-    def __init__(self, kind: str, bound: Fraction | None, score: Fraction | None, budget: Fraction, steps: int) -> None:
-        self.kind, self.bound, self.score, self.budget, self.steps = kind, bound, score, budget, steps
+    kind: str
+    bound: Fraction | None
+    score: Fraction | None
+    budget: Fraction
+    steps: int
 
     def __str__(self) -> str:
         if self.kind == "infeasible":
@@ -611,8 +617,8 @@ def near(x: Fraction | None) -> float:
 class Check:
     """One proof about one model."""
 
-    def __init__(self, model: str, stream: Stream, trimmed: Any = None) -> None:
-        self.stream, self.trimmed, self.steps, self.file = stream, trimmed, 0, File(model)
+    def __init__(self, model: str, stream: Stream) -> None:
+        self.stream, self.steps, self.file = stream, 0, File(model)
         line = stream.take(stream.count(1 << 12))
         try:
             head = json.loads(line)
@@ -625,35 +631,31 @@ class Check:
         need(floor < math.inf, "the floor of the proof is no number")
         self.state = State(self.file, floor)
         self.tree: Tree | None = None
-        self.mute = 0  # trimming: how deep the branch is that was closed when it began
         self.solution: Fraction | None = None
-        self.keep()
-
-    def keep(self) -> None:
-        if self.trimmed is not None and (not self.mute or self.stream.kept[:1] == b"K"):
-            self.trimmed(bytes(self.stream.kept))
-        self.stream.kept.clear()
 
     def run(self) -> Verdict:
-        rules = {b"S": self.labeling, b"X": self.eliminate, b"D": self.replace, b"T": self.plant}
-        inside = {b"K": self.threshold, b"M": self.messages, b"R": self.remove, b"B": self.branch, b"E": self.end}
         while True:
             self.steps += 1
             rule = self.stream.take(1)
             if rule == b"Q":
                 return self.conclude()
-            step = (inside if self.tree else rules).get(rule)
-            if step is None:
-                raise NotVerified(f"there is no rule {rule!r} here")
-            step()
-            self.keep()
+            self.step(rule)
+
+    def step(self, rule: bytes) -> None:
+        rules = {b"S": self.labeling, b"X": self.eliminate, b"D": self.replace, b"T": self.plant}
+        inside = {b"K": self.threshold, b"M": self.messages, b"R": self.remove, b"B": self.branch, b"E": self.end}
+        step = (inside if self.tree else rules).get(rule)
+        if step is None:
+            raise NotVerified(f"there is no rule {rule!r} here")
+        step()
 
     def labeling(self) -> None:
         labels = self.stream.numbers("<i4", len(self.file.cards)).tolist()
         there = all(0 <= a < k for a, k in zip(labels, self.file.cards, strict=True))
         need(there, "the solution has a label that is not there")
         score = self.file.score(labels)
-        need(score is not None, "the solution is forbidden by the model")
+        if score is None:
+            raise NotVerified("the solution is forbidden by the model")
         if self.solution is None or score > self.solution:
             self.solution = score
 
@@ -679,7 +681,7 @@ class Check:
         lead = self.stream.double()
         self.tree.raise_threshold(self.stream.numbers("<i4", self.tree.n).astype(np.int64), lead)
 
-    def messages(self) -> None:
+    def read_messages(self) -> tuple[Array, Array]:
         """Places ascend: how far each is from the one before it, then whole numbers times a power of two."""
         assert self.tree is not None
         (exponent,) = struct.unpack("<h", self.stream.take(2))
@@ -688,35 +690,25 @@ class Check:
         ok = len(gaps) == len(amounts) and (gaps >= 0).all() and (gaps < self.tree.n_places).all()
         places = np.cumsum(gaps)
         need(ok and places.max(initial=0) < self.tree.n_places, "messages at places that are not there")
-        if not self.mute:
-            shift = max(-2000, min(2000, exponent - self.state.unit))
-            whole = np.rint(np.ldexp(amounts.astype(np.float64), shift))
-            need(np.abs(whole).max(initial=0) <= 2 * LARGEST, "the messages are too large")
-            self.tree.send(places, whole)
+        with np.errstate(over="ignore"):
+            amounts = np.ldexp(amounts.astype(np.float64), max(-2000, min(2000, exponent - self.state.unit)))
+        need(np.abs(amounts).max(initial=0) <= 2 * LARGEST, "the messages are too large")
+        return places, np.rint(amounts)
+
+    def messages(self) -> None:
+        assert self.tree is not None
+        self.tree.send(*self.read_messages())
 
     def remove(self) -> None:
         assert self.tree is not None
-        labels = self.stream.packed_ints(self.tree.n_labels, "u")
-        if not self.mute:
-            self.tree.remove(labels)
+        self.tree.remove(self.stream.packed_ints(self.tree.n_labels, "u"))
 
     def branch(self) -> None:
         assert self.tree is not None
-        (label,) = struct.unpack("<i", self.stream.take(4))
-        if self.mute:
-            self.mute += 1
-            return
-        self.tree.branch(label)
-        if self.trimmed is not None and self.tree.closed():
-            self.keep()
-            self.mute = 1  # up to its end, steps are not needed
+        self.tree.branch(*struct.unpack("<i", self.stream.take(4)))
 
     def end(self) -> None:
         assert self.tree is not None
-        if self.mute > 1:
-            self.mute -= 1
-            return
-        self.mute = 0
         if self.tree.end():
             self.tree.finish()
             self.tree = None
@@ -748,25 +740,16 @@ class Check:
         need(same, f"the proof claims the score {said!r}, its solution has {near(self.solution)!r}")
         shown = claim != b"U" or value is None or said == math.inf or value <= Fraction(said)
         need(shown, f"the proof claims the bound {said!r}, and shows {verdict}")
-        self.keep()
         return verdict
 
 
-def verify(model: str, proof: str, trim: str | None = None) -> Verdict:
-    """Raises NotVerified, with the step and why. `trim`: a file for the steps that were needed."""
+def verify(model: str, proof: str) -> Verdict:
+    """Raises NotVerified, with the step and why."""
     check = Check.__new__(Check)
     try:
         with open(proof, "rb") as file:
-            if trim is None:
-                check.__init__(model, Stream(file))  # type: ignore[misc]
-                return check.run()
-            packer = zlib.compressobj(6)
-            with open(trim, "wb") as out:
-                out.write(MAGIC)
-                check.__init__(model, Stream(file), lambda step: out.write(packer.compress(step)))  # type: ignore[misc]
-                verdict = check.run()
-                out.write(packer.flush())
-            return verdict
+            check.__init__(model, Stream(file))  # type: ignore[misc]
+            return check.run()
     except NotVerified as error:
         why: object = error
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, IndexError, OverflowError, MemoryError) as error:
@@ -775,11 +758,11 @@ def verify(model: str, proof: str, trim: str | None = None) -> Verdict:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) not in (2, 4) or (len(arguments) == 4 and arguments[2] != "--trim"):
-        print("usage: checker.py MODEL PROOF [--trim OUT]", file=sys.stderr)
+    if len(arguments) != 2:
+        print("usage: checker.py MODEL PROOF", file=sys.stderr)
         return 3
     try:
-        print(verify(arguments[0], arguments[1], arguments[3] if len(arguments) == 4 else None))
+        print(verify(*arguments))
     except NotVerified as error:
         print(error)
         return 1

@@ -64,7 +64,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
     "interop": ("interop", {"tools", "core", "results", "model", "formats", "oracles", "solving"}),
     "compare": ("compare", {"tools", "core", "results", "model", "formats", "solving", "package"}),
     "viewer": ("viewer", {"tools", "core", "results", "model"}),
-    "checker": ("checker", set()),
+    "checker": ("checker trimming", set()),
     "commands": (
         "commands cli __main__",
         {

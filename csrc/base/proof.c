@@ -16,8 +16,6 @@ void fgi_proof_put(fgi_proof *p, const void *bytes, int64_t n) {
 
 void fgi_proof_rule(fgi_proof *p, char rule) { fgi_proof_put(p, &rule, 1); }
 
-void fgi_proof_count(fgi_proof *p, int64_t n) { fgi_proof_put(p, &n, sizeof n); }
-
 void fgi_proof_label(fgi_proof *p, int32_t label) { fgi_proof_put(p, &label, sizeof label); }
 
 static void put_number(uint8_t *to, int64_t x, int width) {
@@ -37,7 +35,7 @@ void fgi_proof_numbers(fgi_proof *p, const int64_t *numbers, int64_t n, int is_s
         largest = size > largest ? size : largest;
     }
     const uint8_t width = largest <= INT8_MAX ? 1 : largest <= INT16_MAX ? 2 : largest <= INT32_MAX ? 4 : 8;
-    fgi_proof_count(p, n);
+    fgi_proof_put(p, &n, sizeof n);
     fgi_proof_put(p, &width, 1);
     if (p->failed || !fgi_grow(&p->bytes, &p->capacity, p->n + n * width, 1)) {
         p->failed = 1;

@@ -16,7 +16,6 @@ typedef struct fgi_proof {
 
 void fgi_proof_put(fgi_proof *p, const void *bytes, int64_t n);
 void fgi_proof_rule(fgi_proof *p, char rule);
-void fgi_proof_count(fgi_proof *p, int64_t n);
 void fgi_proof_label(fgi_proof *p, int32_t label);
 /* A count, the width of the largest number in bytes, and the numbers. */
 void fgi_proof_numbers(fgi_proof *p, const int64_t *numbers, int64_t n, int is_signed);

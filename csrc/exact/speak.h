@@ -31,7 +31,8 @@ typedef struct fgi_speaker {
 fgi_rc fgi_speaker_begin(fgi_speaker *s, fgi_proof *proof, const fgi_model *m);
 void fgi_speaker_free(fgi_speaker *s);
 /* The parent of a child in which `var` is fixed, and what was said about it; NULL: p is the root. */
-fgi_rc fgi_speech_begin(fgi_speech *x, const fgi_problem *p, const fgi_problem *parent, const fgi_speech *of, int32_t var);
+fgi_rc fgi_speech_begin(
+    fgi_speech *x, const fgi_problem *p, const fgi_problem *parent, const fgi_speech *of, int32_t var);
 void fgi_speech_free(fgi_speech *x);
 /* A new threshold: the labeling of the root model, and how far above its score. */
 void fgi_speak_threshold(fgi_speaker *s, const int32_t *labels, int64_t n_vars, double score, double lead);

@@ -12,6 +12,7 @@ from fginfer.checker import NotVerified, verify
 from fginfer.errors import FormatError
 from fginfer.formats import read, write
 from fginfer.startup import DONE
+from fginfer.trimming import trim
 
 NOT_VERIFIED = 1
 
@@ -37,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
             raise FormatError("there is no such file", name)
     with TemporaryDirectory() as folder:
         try:
-            print(verify(_readable(args.model, folder), args.proof, args.trim))
+            model = _readable(args.model, folder)
+            print(trim(model, args.proof, args.trim) if args.trim else verify(model, args.proof))
         except NotVerified as error:
             print(error)
             return NOT_VERIFIED

@@ -29,6 +29,13 @@ def exact_optimum(graph: FactorGraph) -> Fraction | None:
         full = factor.weight * table
         dense.append((tuple(variables), _exact(full)))
     unary = [_exact(graph.unary(v)) for v in range(graph.n_variables)]
+    arrays, at = graph.table_arrays(), 0
+    for v in arrays.leftover_var.tolist():  # what was rounded off when scores were added up
+        size = 1 if v < 0 else int(graph.cards[v])
+        dense.append(
+            ((v,) if v >= 0 else (), _exact(arrays.leftover[at : at + size].reshape((size,) if v >= 0 else ())))
+        )
+        at += size
     best: Fraction | None = None
     for labels in itertools.product(*(range(int(k)) for k in graph.cards)):
         parts = [unary[v][a,] for v, a in enumerate(labels)] + [t[tuple(labels[v] for v in s)] for s, t in dense]
