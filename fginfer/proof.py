@@ -69,7 +69,7 @@ class ProofFile:
         self.raw(b"X" + self._counted(variables))
 
     def replace(self, variable: int, label: int, by: int) -> None:
-        """Of these labels the first is never better than the second."""
+        """The first of these labels is never better than the second."""
         self.raw(b"D" + struct.pack("<iii", variable, label, by))
 
     def tree(self, variables: Sequence[int], arity: ArrayLike, flat: ArrayLike, links: Sequence[int] = ()) -> None:
