@@ -387,8 +387,8 @@ class Tree:
         self.sender, self.receiver = np.array(pairs, np.int64).reshape(-1, 2).T
         self.states, self.rest, self.n_rest = np.array(kind, np.int64).reshape(-1, 3).T
         places = self.size[self.receiver]
-        self.place = np.cumsum(places) - places  # of each link the first
-        self.link = np.repeat(np.arange(len(pairs)), places)  # of each place
+        self.place = np.cumsum(places) - places  # the first one of each link
+        self.link = np.repeat(np.arange(len(pairs)), places)  # whose place each one is
         self.n_places = int(places[:n_listed].sum())  # that messages may have
         self.own = np.array(sorted(own.values(), key=lambda k: self.receiver[k]), np.int64)  # by variable
         self.degree = np.bincount(self.receiver[self.own], minlength=self.n)
