@@ -11,6 +11,7 @@ import pickle
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Lock
 from time import sleep
 from typing import Any
 
@@ -24,7 +25,24 @@ from fginfer.parts.rules import RULES
 from fginfer.parts.shard import Shard
 
 _LOOK = 0.5  # seconds between two looks at who is there
-_HERE: dict[tuple[str, int], Part] = {}  # on a worker: the parts it has, by run and number
+
+
+class _Lodger:
+    """A part on a worker. Questions from before a fault can still be on their way: they are not answered any more, and
+    nobody works on a part while another question is being answered."""
+
+    def __init__(self, part: Part) -> None:
+        self._part, self._lock, self._turn = part, Lock(), 0
+
+    def ask(self, turn: int, what: str, given: tuple[Any, ...]) -> Any:
+        with self._lock:
+            if turn < self._turn:
+                raise Forgotten("a question from before a fault")
+            self._turn = turn
+            return getattr(self._part, what)(*given)
+
+
+_HERE: dict[tuple[str, int], _Lodger] = {}  # on a worker: the parts it has, by run and number
 
 
 class Forgotten(Exception):
@@ -34,16 +52,16 @@ class Forgotten(Exception):
 def make_there(run: str, number: int, shard: Any, options: dict[str, Any]) -> str:
     """On a worker: makes a part. Errors of ours travel as values, for Dask would wrap them."""
     made: Callable[[int], Shard] = (lambda _: shard) if isinstance(shard, Shard) else shard
-    _HERE[run, number] = make_part(number, made, options)
+    _HERE[run, number] = _Lodger(make_part(number, made, options))
     return ""
 
 
-def ask_there(run: str, number: int, what: str, given: tuple[Any, ...]) -> Any:
+def ask_there(run: str, number: int, what: str, turn: int, given: tuple[Any, ...]) -> Any:
     """On a worker: asks a part."""
-    part = _HERE.get((run, number))
-    if part is None:
+    lodger = _HERE.get((run, number))
+    if lodger is None:
         raise Forgotten(f"part {number}")
-    return getattr(part, what)(*given)
+    return lodger.ask(turn, what, given)
 
 
 def forget_there(run: str) -> None:
@@ -77,7 +95,7 @@ class DaskCrew:
         self._making: dict[int, Any] = {}
         self._futures: dict[int, Any] = {}
         self._answers: dict[int, Any] = {}
-        self._asked, self._slowest = clock.now(), 0.0
+        self._asked, self._slowest, self._turn = clock.now(), 0.0, 0
         self._stalled: set[str] = set()
         self._ship_seconds = 0.0
         self._make(range(n_parts))
@@ -120,7 +138,7 @@ class DaskCrew:
         for number, making in list(self._making.items()):  # made before they are asked
             self._wait_for(number, making)
         self._futures = {
-            p: self._submit(ask_there, p, self._place[p], ask.what, ask.given[p]) for p in sorted(ask.given)
+            p: self._submit(ask_there, p, self._place[p], ask.what, self._turn, ask.given[p]) for p in sorted(ask.given)
         }
         self._asked = clock.now()
 
@@ -185,6 +203,7 @@ class DaskCrew:
         with suppress(Exception):
             self._client.cancel(list(self._futures.values()))
         self._futures, self._answers = {}, {}
+        self._turn += 1
         for number in numbers:
             self._place.pop(number, None)
             self._making.pop(number, None)

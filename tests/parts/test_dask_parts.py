@@ -92,6 +92,24 @@ def test_a_killed_worker_costs_a_few_rounds_and_changes_nothing() -> None:
     assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())
 
 
+def test_questions_from_before_a_fault_change_nothing() -> None:
+    arrays = ModelArrays.of_model(grid().snapshot())
+    shard = Cut(arrays, owners_of(arrays, 2)).shard(0)
+    dask_crew.make_there("run", 0, shard, {"precision": "double"})
+    try:
+        facts = dask_crew.ask_there("run", 0, "facts", 1, ())
+        none = np.zeros(int(facts.cards.sum()))
+        with pytest.raises(dask_crew.Forgotten, match="before a fault"):
+            dask_crew.ask_there("run", 0, "round", 0, (none, 1))
+        first = dask_crew.ask_there("run", 0, "round", 1, (none, 1))
+        dask_crew.ask_there("run", 0, "restart", 2, ())
+        assert dask_crew.ask_there("run", 0, "round", 2, (none, 1)).bound == first.bound
+    finally:
+        dask_crew.forget_there("run")
+    with pytest.raises(dask_crew.Forgotten, match="part 0"):
+        dask_crew.ask_there("run", 0, "facts", 3, ())
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal kills there")
 def test_a_worker_that_dies_between_its_work_and_its_answer(monkeypatch) -> None:
     graph = grid()
