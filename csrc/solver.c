@@ -127,6 +127,25 @@ int fgi_solver_done(fgi_solver *s) {
     return i->status != FGI_RUNNING;
 }
 
+static const double SHARE = 0.25; /* part of the tolerance of a proof that pruning may use up (as in bnb) */
+
+int fgi_solver_in_steps(const fgi_solver *s, const fgi_lattice *l) {
+    if (l->step == 0 || 2 * l->error > SHARE * fgi_solver_tolerance(s)) return 0;
+    return fgi_solver_wanted(s);
+}
+
+double fgi_solver_goal(const fgi_solver *s, const fgi_lattice *l) {
+    const double best = fgi_solver_best(s), least = best + SHARE * fgi_solver_tolerance(s);
+    return fgi_solver_in_steps(s, l) ? fgi_larger(least, fgi_lattice_next(l, best)) : least;
+}
+
+double fgi_solver_left(const fgi_solver *s, const fgi_lattice *l, double bound) {
+    const double best = fgi_solver_best(s);
+    if (!fgi_solver_in_steps(s, l) || bound >= fgi_lattice_least(l, best)) return bound;
+    const double off = l->error > 0 ? 2 * l->error + 0x1p-52 * fabs(best) : 0;
+    return fgi_smaller(bound, fgi_larger(best, s->above) + off);
+}
+
 /* The labeling and the bound that cost a pass over everything, on models of which all else takes a large part of a
  * second: by their size, not by the clock. Methods that begin with them find it done. Without factors they are all. */
 static int begin_with_unaries(fgi_solver *s) {

@@ -88,5 +88,11 @@ double fgi_solver_rho(const fgi_solver *s, double rho);
 /* How far a bound may lie above that and still prove that there is nothing better: fgi_proof_tolerance of an incumbent;
  * nothing above a cutoff, of which *infeasible* is said. */
 double fgi_solver_tolerance(const fgi_solver *s);
+/* May bounds be rounded to the next score that can occur? */
+int fgi_solver_in_steps(const fgi_solver *s, const fgi_lattice *l);
+/* What a labeling needs at least to be worth the search of a tree that leaves a part of the tolerance to pruning. */
+double fgi_solver_goal(const fgi_solver *s, const fgi_lattice *l);
+/* No labeling is above `bound`: what those among them can have at most that are not worth a search. */
+double fgi_solver_left(const fgi_solver *s, const fgi_lattice *l, double bound);
 
 #endif

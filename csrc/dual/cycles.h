@@ -80,7 +80,8 @@ fgi_rc fgi_packing_init(fgi_packing *p, const fgi_spins *g);
 void fgi_packing_free(fgi_packing *p);
 /* A cycle of n edges; 0: out of memory. */
 int fgi_packing_add(fgi_packing *p, const int32_t *edges, int64_t n);
-void fgi_packing_anchor(fgi_packing *p); /* after cycles were added */
+void fgi_packing_anchor(fgi_packing *p);                                 /* after cycles were added */
+int64_t fgi_packing_step_work(const fgi_packing *p, const fgi_spins *g); /* operations of an iteration */
 void fgi_packing_iterate(fgi_packing *p, const fgi_spins *g, int64_t iterations);
 /* Lower bound on the violated weights, safe against rounding; load: of edges, with the weights it is made of. */
 double fgi_packing_bound(fgi_packing *p, const fgi_spins *g);

@@ -159,6 +159,10 @@ static void check(const fgi_packing *p, const fgi_spins *g) {
 }
 #endif
 
+int64_t fgi_packing_step_work(const fgi_packing *p, const fgi_spins *g) {
+    return 2 * p->edges.n + 6 * p->n_cycles + 4 * (int64_t)g->m + 1;
+}
+
 void fgi_packing_iterate(fgi_packing *p, const fgi_spins *g, int64_t iterations) {
     fgi_audit_rarely(check(p, g));
     for (int64_t k = 0; k < iterations; k++) {

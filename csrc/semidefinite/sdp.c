@@ -26,7 +26,6 @@ static const double HORIZON = 4;       /* a node that will not close within so m
 static const double ROUNDING = 4;      /* times the known rounding, within which a bound counts as reached (chosen) */
 static const double STRONG = 0.5;      /* part of the strongest spin's couplings that a spin to fix has (chosen) */
 static const double APART = 3;         /* what it counts that two spins are undecided beside each other (chosen) */
-static const double SHARE = 0.25;      /* part of the tolerance of a proof that pruning may use up (as in bnb) */
 
 typedef enum stage { SETTING, PASSING, CERTIFYING, OVER } stage;
 
@@ -175,27 +174,9 @@ static void round_vectors(fgi_solver *solver, sdp *s) {
 
 /* ---- bounds ---------------------------------------------------------------------------------------------------- */
 
-/* May bounds be rounded to the next score that can occur? */
-static int counts_in_steps(const fgi_solver *solver, const sdp *s) {
-    if (s->lattice.step == 0 || 2 * s->lattice.error > SHARE * fgi_solver_tolerance(solver)) return 0;
-    return fgi_solver_wanted(solver);
-}
-
-/* What a labeling needs at least to be worth a search. */
-static double goal(const fgi_solver *solver, const sdp *s) {
-    const double best = fgi_solver_best(solver), least = best + SHARE * fgi_solver_tolerance(solver);
-    return counts_in_steps(solver, s) ? fgi_larger(least, fgi_lattice_next(&s->lattice, best)) : least;
-}
-
 /* Nothing in the node is above its bound, and so nothing in it is worth a search. */
 static void leave(const fgi_solver *solver, sdp *s) {
-    const double best = fgi_solver_best(solver);
-    double bound = s->node.bound;
-    if (counts_in_steps(solver, s) && bound < fgi_lattice_least(&s->lattice, best)) {
-        const double off = s->lattice.error > 0 ? 2 * s->lattice.error + 0x1p-52 * fabs(best) : 0;
-        bound = fgi_smaller(bound, fgi_larger(best, solver->above) + off);
-    }
-    s->left = fgi_larger(s->left, bound);
+    s->left = fgi_larger(s->left, fgi_solver_left(solver, &s->lattice, s->node.bound));
 }
 
 static void report(fgi_solver *solver, const sdp *s) {
@@ -253,7 +234,7 @@ static fgi_rc split(fgi_solver *solver, sdp *s) {
 /* Is the node likely to close soon, if its bound goes on falling as it has since the last look? */
 static int is_promising(const fgi_solver *solver, sdp *s) {
     if (s->bounds % BOUNDS) return 1;
-    const double gain = s->before - s->node.bound, open = s->node.bound - goal(solver, s);
+    const double gain = s->before - s->node.bound, open = s->node.bound - fgi_solver_goal(solver, &s->lattice);
     s->before = s->node.bound;
     return gain * HORIZON >= open;
 }
@@ -272,7 +253,7 @@ static fgi_rc decide(fgi_solver *solver, sdp *s, double bound) {
     s->bounds++;
     for (int k = 0; k < ROUNDINGS; k++) round_vectors(solver, s);
     solver->info.iterations++;
-    if (s->node.bound < goal(solver, s) || is_hidden(solver, s)) {
+    if (s->node.bound < fgi_solver_goal(solver, &s->lattice) || is_hidden(solver, s)) {
         leave(solver, s);
         close_node(solver, s);
         report(solver, s);
@@ -305,7 +286,7 @@ static fgi_rc take_node(fgi_solver *solver, sdp *s) {
         if (!fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED; /* to rounding */
         return FGI_OK;
     }
-    if (s->node.bound < goal(solver, s)) {
+    if (s->node.bound < fgi_solver_goal(solver, &s->lattice)) {
         leave(solver, s);
         close_node(solver, s);
         return FGI_OK;

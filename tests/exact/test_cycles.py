@@ -113,14 +113,50 @@ def test_frustrated_grids_with_fields_are_proven(seed: int) -> None:
     assert result.score == pytest.approx(optimum(graph), rel=1e-12)
 
 
-def test_dense_models_keep_a_gap_and_say_so() -> None:
+def test_dense_models_are_bounded_and_then_split() -> None:
     graph = glass(14, [(i, j) for i in range(14) for j in range(i)], 1)
-    result, best = cycles(graph), brute_force(graph)
-    assert result.status in ("converged", "optimal")
-    assert result.bound is not None
+    root, best = cycles(graph, max_iterations=8), brute_force(graph)
     local = fginfer.solve(graph, "trws", max_iterations=50)
     assert local.bound is not None
-    assert best - 1e-9 <= result.bound < best + 0.3 * (local.bound - best)
+    assert root.bound is not None
+    assert best - 1e-9 <= root.bound < best + 0.3 * (local.bound - best)
+    result = cycles(graph)
+    assert result.status == "optimal"
+    assert result.score == pytest.approx(best, rel=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_trees_end_with_the_optimum(seed: int) -> None:
+    """Dense glasses, whole or real, with fields or cut off at the optimum: each ends, and says nothing false."""
+    rng = np.random.default_rng(seed)
+    n, density = int(rng.integers(6, 13)), float(rng.choice([0.5, 1.0]))
+    edges = [(i, j) for i in range(n) for j in range(i) if rng.random() < density]
+    graph = glass(n, edges, seed, field=float(rng.choice([0.0, 1.0])), whole=bool(rng.random() < 0.5))
+    best = brute_force(graph)
+    result = cycles(graph)
+    assert result.status == "optimal"
+    assert result.score == pytest.approx(best, rel=1e-12, abs=1e-12)
+    assert result.bound is not None
+    assert result.bound >= best - 1e-12 * abs(best)
+    assert cycles(graph, cutoff=best + 1e-6 * abs(best) + 1e-9).status == "infeasible"
+
+
+@pytest.mark.parametrize(("n", "density"), [(24, 1.0), (40, 0.4)])
+def test_a_tree_in_slices_is_the_same_tree(n: int, density: float) -> None:
+    rng = np.random.default_rng(n)
+    edges = [(i, j) for i in range(n) for j in range(i) if rng.random() < density]
+    graph = glass(n, edges, 1, whole=True)
+    whole = cycles(graph)
+    assert whole.status == "optimal"
+    assert whole.statistics["nodes"] > 3
+    assert whole.score == fginfer.solve(graph, "sdp").score
+    solver = Solver(graph, "cycles", gap=0.0)
+    while solver._run_engine(0.0, -1) == "running":
+        pass
+    sliced = solver.result()
+    assert (sliced.status, sliced.score, sliced.bound) == (whole.status, whole.score, whole.bound)
+    assert (sliced.iterations, sliced.statistics["nodes"]) == (whole.iterations, whole.statistics["nodes"])
 
 
 @pytest.mark.parametrize("penalty", [1e9, 1e15, 1e20, 1e31])

@@ -55,6 +55,7 @@ PATHS: dict[str, dict[str, float]] = {
     "few labels": _SHORT | _NARROW | {"long_pass": 0, "large_table": 0, "narrow_times": 1.0},
     "rival": _LONG | {"sweeps_a_look": 1, "rival_sweeps": 1, "sweeps_gap": 1e30, "sweeps_gain": -1e30},  # of the sweeps
     "binary": _SHORT | {"many_binary": 0, "binary_degree": 0},
+    "spins": _SHORT | {"sdp_round": 1, "crowded_sdp": 1, "sdp_degree": 0, "assignment_round": 1, "least_places": 1},
 }
 
 
