@@ -154,6 +154,7 @@ def test_a_tree_in_slices_is_the_same_tree(n: int, density: float) -> None:
     solver = Solver(graph, "cycles", gap=0.0)
     while solver._run_engine(0.0, -1) == "running":
         pass
+    solver.run()
     sliced = solver.result()
     assert (sliced.status, sliced.score, sliced.bound) == (whole.status, whole.score, whole.bound)
     assert (sliced.iterations, sliced.statistics["nodes"]) == (whole.iterations, whole.statistics["nodes"])
