@@ -8,6 +8,7 @@ GraphOracle      the factors of a FactorGraph: dense tables of any arity, Potts,
 UpdatableTable   a pairwise table that changes at a few entries at a time, or in scale
 Ranking          a vector that changes: one unary factor, or one value per binary factor (the joint oracle)
 InnerProducts    labels scored by <w_k, x>: dense or sparse weights, all labels or one sampled part of them
+RuleOracle       a constraint of a FactorGraph, whose scores an algorithm knows: no table, however many variables
 SearchIndex      the same for many labels with dense rows that change, without looking at all of them, exact or
                  approximate; BackendIndex asks hnswlib or faiss (see :mod:`fginfer.search`)
 
@@ -24,6 +25,7 @@ Python loop and shared by threads: ``source.ask(...)`` with messages in flat arr
 from fginfer.search import BackendIndex, Found, SearchIndex
 from fginfer.sources.answers import Answers, Argmax, Message, Messages
 from fginfer.sources.products import InnerProducts
+from fginfer.sources.rules import RuleOracle, Tally
 from fginfer.sources.tables import GraphOracle, Ranking, Source, UpdatableTable, scores_argmax
 
 __all__ = [
@@ -36,8 +38,10 @@ __all__ = [
     "Message",
     "Messages",
     "Ranking",
+    "RuleOracle",
     "SearchIndex",
     "Source",
+    "Tally",
     "UpdatableTable",
     "scores_argmax",
 ]

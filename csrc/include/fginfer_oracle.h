@@ -16,6 +16,7 @@
  *   updatable    a pairwise table that changes at points and in scale
  *   ranking      a vector that changes: one unary factor, or one value for each of many binary factors
  *   products     labels scored by inner products <w_k, x>: dense or sparse weights
+ *   rule         a constraint, whose scores an algorithm knows: fginfer_rules.h
  */
 #ifndef FGINFER_ORACLE_H
 #define FGINFER_ORACLE_H
@@ -31,7 +32,7 @@ typedef struct fgi_message {
 } fgi_message;
 
 typedef struct fgi_argmax {
-    int64_t state; /* flat index; -1: every (further) state is forbidden or excluded */
+    int64_t state; /* flat index; -1: every (further) state is forbidden or excluded; INT64_MAX: it has no number */
     double value;  /* -INFINITY when state is -1 */
 } fgi_argmax;
 
@@ -70,6 +71,7 @@ typedef struct fgi_oracle_query {
     int32_t path;          /* fgi_access_path */
     int32_t approximate;   /* a search index may answer without proof */
     const fgi_features *x; /* inner products only */
+    int32_t *labels; /* rules only: out, the labels of the states, one state's after the other's (-1: there is none) */
 } fgi_oracle_query;
 
 /* Threads that answer, with their working memory and counters. */

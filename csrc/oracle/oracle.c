@@ -264,7 +264,7 @@ static fgi_rc check_query(const fgi_oracle_query *q, int64_t index, fgi_error *e
     if (q->n_best < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, index, "n_best must not be negative");
     for (int32_t k = 0; k < arity; k++) {
         const int32_t card = ops->card(q, k);
-        states *= card;
+        states = states > INT64_MAX / card ? INT64_MAX : states * card;
         if (q->messages && (rc = check_message(&q->messages[k], k, card, index, err))) return rc;
     }
     for (int64_t k = 0; k < q->n_excluded; k++)
@@ -307,6 +307,12 @@ static fgi_rc run_batch(batch *b, int64_t n, fgi_body body) {
     return rc;
 }
 
+/* Why a batch was not answered, when all questions were well put. */
+static fgi_rc fail_batch(fgi_rc rc, fgi_error *err) {
+    if (rc == FGI_NO_MEMORY) return fgi_no_memory(err);
+    return fgi_fail(err, rc, -1, "a rule has too many states or totals for this question");
+}
+
 fgi_rc fgi_oracle_ask(fgi_oracle *o, const fgi_oracle_query *queries, int64_t n, fgi_argmax *answers, fgi_error *err) {
     fgi_rc rc = FGI_OK;
     int64_t total = 0, *begin = NULL;
@@ -323,7 +329,7 @@ fgi_rc fgi_oracle_ask(fgi_oracle *o, const fgi_oracle_query *queries, int64_t n,
     batch b = {.o = o, .queries = queries, .begin = begin, .answers = answers};
     if (!rc) rc = run_batch(&b, n, answer_range);
     free(begin);
-    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
+    return rc ? fail_batch(rc, err) : FGI_OK;
 }
 
 /* ---- max-marginals --------------------------------------------------------------------------------------------- */
@@ -354,7 +360,7 @@ fgi_rc fgi_oracle_ask_marginals(
         else at += ops->card(&queries[k], variables[k]);
     }
     batch b = {.o = o, .queries = queries, .begin = begin, .variables = variables, .marginals = out};
-    if (!rc && run_batch(&b, n, marginals_range)) rc = fgi_no_memory(err);
+    if (!rc && (rc = run_batch(&b, n, marginals_range))) rc = fail_batch(rc, err);
     free(begin);
     return rc;
 }

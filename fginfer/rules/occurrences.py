@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.rules import RuleHandle, occurrence_rule
 from fginfer.rules.rule import Gains, Masks, Part, Rule, Table, scaled
 from fginfer.rules.steps import Steps, significant_bits
 from fginfer.rules.sums import SumRule
@@ -189,6 +190,11 @@ class Occurrences(Rule):
         high = tuple(k - count[label] for label, k in enumerate(self.high))
         rule = Occurrences(self.kind, tuple(v for v, _ in left), tuple(c for _, c in left), low, high, self.price)
         return rule if left else rule.score([])
+
+    def native(self) -> RuleHandle:
+        most = 2**40  # nothing occurs so often
+        low, high = ([min(max(k, -most), most) for k in limits] for limits in (self.low, self.high))
+        return occurrence_rule(self.cards, low, high, self.price)
 
     def weighted(self, weight: float) -> Occurrences:
         return replace(self, price=scaled(weight, self.price))

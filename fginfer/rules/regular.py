@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.rules import RuleHandle, automaton_rule
 from fginfer.errors import ModelError
 from fginfer.rules.chain import Chain
 from fginfer.rules.rule import Gains, Masks, Part, Rule, scaled
@@ -116,6 +117,12 @@ class Regular(Rule):
         if not left:
             return self.score([fixed[v] for v in self.variables])
         return Regular(self.kind, tuple(v for v, _ in left), tuple(c for _, c in left), self.automaton, given)
+
+    def native(self) -> RuleHandle:
+        end = [-inf] * self.automaton.n_states
+        for state, score in self.automaton.final:
+            end[state] = max(end[state], score)
+        return automaton_rule(self.cards, len(end), self.automaton.transitions, end, self.given)
 
     def weighted(self, weight: float) -> Regular:
         moves = [(s, x, t, scaled(weight, score)) for s, x, t, score in self.automaton.transitions]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.rules import RuleHandle
 from fginfer.errors import ModelError
 from fginfer.rules.chain import Chain
 
@@ -93,6 +94,10 @@ class Rule(ABC):
     @abstractmethod
     def check(self, cards: Sequence[int]) -> None:
         """Raises a ValueError if it does not fit variables with so many labels: a file may say anything."""
+
+    @abstractmethod
+    def native(self) -> RuleHandle:
+        """The rule in the core. ModelError where its numbers do not fit there, SolverError where there are too many."""
 
     def rounding(self) -> float:
         """How far the tables of its parts, added up without rounding, may be from its score."""

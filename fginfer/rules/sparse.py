@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.rules import RuleHandle, sparse_rule
 from fginfer.errors import SolverError
 from fginfer.rules.chain import Chain
 from fginfer.rules.rule import Gains, Masks, Part, Rule, Star, scaled
@@ -132,6 +133,9 @@ class Sparse(Rule):
         variables, cards = tuple(numbers[self.variables[i]] for i in left), tuple(self.cards[i] for i in left)
         rule = Sparse(self.kind, variables, cards, states, tuple(score for _, score in rows), self.default)
         return rule if left else rule.score([])
+
+    def native(self) -> RuleHandle:
+        return sparse_rule(self.cards, self.states, self.scores, self.default)
 
     def weighted(self, weight: float) -> Sparse:
         return replace(self, scores=tuple(scaled(weight, s) for s in self.scores), default=scaled(weight, self.default))

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.core.rules import RuleHandle, sum_rule
+from fginfer.errors import ModelError
 from fginfer.rules.chain import Chain
 from fginfer.rules.rule import Gains, Masks, Part, Rule
 from fginfer.rules.steps import Piece, Steps
@@ -101,6 +103,14 @@ class SumRule(Rule):
         if not left:
             return steps(0)
         return SumRule(self.kind, tuple(v for v, _ in left), tuple(add for _, add in left), steps, self.modulus)
+
+    def native(self) -> RuleHandle:
+        pieces = [(p.start, p.base, p.slope, p.anchor) for p in self.steps.pieces]
+        try:
+            flat = np.array([a for add in self.adds for a in add], np.int64)
+            return sum_rule([len(add) for add in self.adds], flat, pieces, self.modulus)
+        except OverflowError:
+            raise ModelError(f"{self.kind}: its whole numbers do not fit into 64 bits") from None
 
     def weighted(self, weight: float) -> SumRule:
         return replace(self, steps=self.steps.weighted(weight))
