@@ -56,7 +56,7 @@ fgi_rc fgi_rule_sparse(int32_t n, const int32_t *cards, int64_t n_states, const 
 const fgi_rule *fgi_rule_share(const fgi_rule *r);
 void fgi_rule_free(const fgi_rule *r);
 
-double fgi_rule_score(const fgi_rule *r, const int32_t *labels); /* labels in range, or else */
+double fgi_rule_score(const fgi_rule *r, const int32_t *labels); /* labels in range; NAN: no memory */
 int64_t fgi_rule_memory(const fgi_rule *r);                      /* in bytes */
 
 /* The best state of  score + sum of gains; a label whose gain is -INFINITY is not allowed. *found 0: there is none.

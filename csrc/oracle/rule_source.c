@@ -23,7 +23,8 @@ static int32_t rule_card(const fgi_oracle_query *q, int32_t k) { return rule_of(
 static fgi_rc rule_check(const fgi_oracle_query *q, fgi_error *err) {
     const fgi_rule *r = rule_of(q);
     if (!r->states && q->n_excluded)
-        return fgi_fail(err, FGI_UNSUPPORTED, -1, "states of this rule have no numbers: there are too many to exclude some");
+        return fgi_fail(
+            err, FGI_UNSUPPORTED, -1, "states of this rule have no numbers: there are too many to exclude some");
     if (q->path == FGI_BY_SCAN && (!r->states || r->states > MOST_SCANNED))
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "this rule has too many states for a scan");
     return FGI_OK;
@@ -81,6 +82,7 @@ static fgi_rc open_set(division *d, const int32_t *labels, int32_t from, int32_t
     const fgi_rc rc = fgi_rule_best(r, d->own, f.labels, &exists, &above, &d->work);
     if (rc || !exists) return rc;
     f.value = value_of(r, d->gains, f.labels);
+    if (f.value != f.value) return FGI_NO_MEMORY; /* a score is no number when an automaton had no memory */
     ((found *)d->sets.at)[d->sets.n++] = f;
     return FGI_OK;
 }
@@ -113,7 +115,8 @@ static fgi_rc divide(division *d, const found *f) {
     return rc;
 }
 
-static void hand_out(const fgi_oracle_query *q, const fgi_rule *r, const int32_t *labels, double value, fgi_best *best) {
+static void hand_out(
+    const fgi_oracle_query *q, const fgi_rule *r, const int32_t *labels, double value, fgi_best *best) {
     if (q->labels) memcpy(q->labels + best->n * r->n, labels, (size_t)r->n * sizeof *labels);
     best->items[best->n++] = (fgi_argmax){fgi_rule_number(r, labels), value};
 }
@@ -151,7 +154,9 @@ static fgi_rc rule_scan(const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_be
     fgi_rc rc = gains && labels ? FGI_OK : FGI_NO_MEMORY;
     if (!rc) fill_gains(q, gains);
     for (int64_t s = 0; !rc && s < r->states; s++) {
-        if (!fgi_is_banned(w, s)) fgi_best_offer(best, s, value_of(r, gains, labels));
+        const double value = value_of(r, gains, labels);
+        if (value != value) rc = FGI_NO_MEMORY;
+        else if (!fgi_is_banned(w, s)) fgi_best_offer(best, s, value);
         for (int32_t k = r->n - 1; k >= 0 && ++labels[k] == r->cards[k]; k--) labels[k] = 0;
     }
     w->touched += r->states;

@@ -19,8 +19,8 @@ fgi_cost fgi_move_cost(const fgi_assignment *a, int32_t variable, int32_t label)
     return gain == -INFINITY ? FGI_NO_WAY : (fgi_cost){0, gain_of(a, variable, a->labels[variable]) - gain};
 }
 
-typedef struct paths { /* from the variable that comes next */
-    fgi_cost *reduced; /* of labels, by reduced costs */
+typedef struct paths {     /* from the variable that comes next */
+    fgi_cost *reduced;     /* of labels, by reduced costs */
     int32_t *from, *mover; /* the label before, and the variable that comes from there */
     uint8_t *done;
     int32_t *first, *following; /* the variables at each label, as lists */
@@ -67,7 +67,8 @@ static int32_t find_path(fgi_assignment *a, paths *p, int32_t variable) {
     for (;;) {
         int32_t at = -1;
         for (int32_t l = 0; l < m; l++)
-            if (!p->done[l] && fgi_cost_is_way(p->reduced[l]) && (at < 0 || fgi_cost_is_below(p->reduced[l], p->reduced[at])))
+            if (!p->done[l] && fgi_cost_is_way(p->reduced[l]) &&
+                (at < 0 || fgi_cost_is_below(p->reduced[l], p->reduced[at])))
                 at = l;
         if (at < 0) break;
         p->done[at] = 1;
@@ -105,7 +106,7 @@ int fgi_assign(fgi_assignment *a, const fgi_occurrences *r, const double *gains,
         labels[k] = at;
     }
     for (int32_t l = 0; r->price == INFINITY && l < m; l++)
-        if (a->count[l] < r->low[l]) return 0;
+        if (a->count[l] < r->low[l] || a->count[l] > r->high[l]) return 0; /* an upper limit may be below 0 */
     return 1;
 }
 

@@ -106,7 +106,8 @@ static double through(const automaton *r, int32_t label, const double *before, c
     return best;
 }
 
-static fgi_rc automaton_best(const fgi_rule *rule, const double *gains, fgi_rule_room *room, int32_t *labels, int *found) {
+static fgi_rc automaton_best(
+    const fgi_rule *rule, const double *gains, fgi_rule_room *room, int32_t *labels, int *found) {
     const automaton *r = (const automaton *)rule;
     const double *ahead = look_ahead(r, gains, room);
     double *before = fgi_take(&room->arena, r->n_states, double), *after = fgi_take(&room->arena, r->n_states, double);
@@ -182,7 +183,8 @@ static fgi_rc check(const automaton *r, fgi_error *err) {
     for (int64_t k = 0; k < r->n_arcs; k++) {
         const fgi_arc *arc = &r->arcs[k];
         if (arc->from < 0 || arc->from >= r->n_states || arc->to < 0 || arc->to >= r->n_states || arc->label < 0)
-            return fgi_fail(err, FGI_BAD_ARGUMENT, k, "arc %lld names a state or label that there is not", (long long)k);
+            return fgi_fail(
+                err, FGI_BAD_ARGUMENT, k, "arc %lld names a state or label that there is not", (long long)k);
         if (!(arc->score < INFINITY))
             return fgi_fail(err, FGI_BAD_ARGUMENT, k, "the score of arc %lld is NaN or +inf", (long long)k);
     }
@@ -219,7 +221,8 @@ fgi_rc fgi_rule_automaton(int32_t n, const int32_t *cards, int32_t n_states, int
     const double *end, int64_t n_positions, const int32_t *given, fgi_rule **out, fgi_error *err) {
     fgi_rc rc = FGI_OK;
     if (n_states < 1 || n_arcs < 0 || n_positions < n)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "an automaton has a state or more, and as many positions as variables");
+        return fgi_fail(
+            err, FGI_BAD_ARGUMENT, -1, "an automaton has a state or more, and as many positions as variables");
     automaton *r = fgi_rule_begin(&automaton_ops, sizeof *r, n, cards, &rc, err);
     if (!r) return rc;
     r->n_states = n_states;

@@ -33,8 +33,8 @@ typedef struct state {
     int32_t node;
 } state;
 
-typedef struct turn { /* a variable of the core */
-    double price;     /* the least loss per unit of its other levels */
+typedef struct turn {   /* a variable of the core */
+    double price;       /* the least loss per unit of its other levels */
     int64_t less, more; /* by how much it can still change the total */
     int32_t variable;
 } turn;
@@ -115,8 +115,7 @@ static void hull(core *c, int32_t k) {
             c->n_steps--;
             from = c->n_steps > first ? c->steps[c->n_steps - 1].to : 0;
         }
-        c->steps[c->n_steps++] =
-            (increment){slope_between(&own[from], &own[l]), own[l].add - own[from].add, k, l};
+        c->steps[c->n_steps++] = (increment){slope_between(&own[from], &own[l]), own[l].add - own[from].add, k, l};
     }
 }
 
@@ -228,7 +227,8 @@ static void take_best(core *c) {
 }
 
 /* Merges the states, and the same with one variable at another level, into c->next; 0: no memory. */
-static int32_t merge(core *c, const state *list, int32_t n, const state *from, int32_t n_from, int32_t variable, int32_t to) {
+static int32_t merge(
+    core *c, const state *list, int32_t n, const state *from, int32_t n_from, int32_t variable, int32_t to) {
     const level *own = c->levels + c->begin[variable];
     const int64_t change = own[to].add - own[c->at[variable]].add;
     const double loss = loss_of(c, variable, to);
@@ -326,8 +326,7 @@ static int search(core *c, int64_t total, double *costs) {
     fill_turns(c);
     for (int32_t j = 0; j < c->n_turns && c->n_now > 0; j++) {
         if (c->nodes.n > MOST_NODES) {
-            for (int32_t k = 0; k < c->n_now; k++)
-                c->dropped = fgi_smaller(c->dropped, cost_from(c, &c->now[k], j));
+            for (int32_t k = 0; k < c->n_now; k++) c->dropped = fgi_smaller(c->dropped, cost_from(c, &c->now[k], j));
             break;
         }
         if (!turn_variable(c, j, costs)) return 0;

@@ -18,10 +18,10 @@ typedef struct ranked {
 typedef struct counting {
     const fgi_sum_rule *rule;
     choice *choices;
-    ranked *order;   /* variables that may be either, by descending difference, then by number */
+    ranked *order;        /* variables that may be either, by descending difference, then by number */
     int32_t n_free, n_on; /* these, and those that are on in any case */
-    double base;     /* gains with all free ones off */
-    double *prefix;  /* n_free + 1 sums of the first differences */
+    double base;          /* gains with all free ones off */
+    double *prefix;       /* n_free + 1 sums of the first differences */
 } counting;
 
 static int by_difference(const void *a, const void *b) {
@@ -112,7 +112,8 @@ fgi_rc fgi_count_best(const fgi_sum_rule *r, const double *gains, fgi_rule_room 
         if (next[from] <= to) {
             int32_t *at = *found ? other : labels;
             lowest_within(&c, from, to, next, at);
-            if (*found && fgi_rule_is_lower(&r->base, other, labels)) memcpy(labels, other, (size_t)r->base.n * sizeof *labels);
+            if (*found && fgi_rule_is_lower(&r->base, other, labels))
+                memcpy(labels, other, (size_t)r->base.n * sizeof *labels);
             *found = 1;
             room->work += r->base.n;
         }
@@ -168,8 +169,7 @@ fgi_rc fgi_count_marginals(const fgi_sum_rule *r, const double *gains, fgi_rule_
         const double base = c.base - c.choices[one.variable].gain[0];
         double by_add[2];
         for (int given = 0; given < 2; given++)
-            by_add[given] =
-                base + fgi_larger(free_ones[given].before[k], free_ones[given].after[k + 1] - one.more);
+            by_add[given] = base + fgi_larger(free_ones[given].before[k], free_ones[given].after[k + 1] - one.more);
         write_row(&c, one.variable, by_add, out);
     }
     for (int32_t k = 0; k < r->base.n; k++) {

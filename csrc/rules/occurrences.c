@@ -26,8 +26,8 @@ static fgi_rc occurrences_best(
 
 /* Of the variables from..to - 1: the best of all, less what is lost with the label in question. *found 0: there is no
  * assignment, and nothing is written. */
-static fgi_rc rows(const fgi_rule *rule, const double *gains, int32_t from, int32_t to, fgi_rule_room *room,
-    double *out, int *found) {
+static fgi_rc rows(
+    const fgi_rule *rule, const double *gains, int32_t from, int32_t to, fgi_rule_room *room, double *out, int *found) {
     fgi_rule_room own = {0};
     fgi_assignment a;
     fgi_ways w;
@@ -160,7 +160,8 @@ static fgi_rc check_limits(const fgi_occurrences *r, fgi_error *err) {
     if (!(r->price >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a price must be 0 or more");
     for (int32_t l = 0; l < r->n_labels; l++) {
         if (r->low[l] > r->high[l] || r->low[l] < -most || r->high[l] > most)
-            return fgi_fail(err, FGI_BAD_ARGUMENT, l, "label %d: a lower limit above the upper one, or one that is too large", l);
+            return fgi_fail(
+                err, FGI_BAD_ARGUMENT, l, "label %d: a lower limit above the upper one, or one that is too large", l);
         off += (double)(r->low[l] > 0 ? r->low[l] : 0) + (double)(r->high[l] < 0 ? -r->high[l] : 0);
     }
     if (r->price < INFINITY && !isfinite(r->price * (off + r->base.n)))

@@ -3,7 +3,8 @@
 
 static const int64_t MOST_NUMBERED = INT64_C(1) << 62;
 
-void *fgi_rule_begin(const fgi_rule_ops *ops, size_t size, int32_t n, const int32_t *cards, fgi_rc *rc, fgi_error *err) {
+void *fgi_rule_begin(
+    const fgi_rule_ops *ops, size_t size, int32_t n, const int32_t *cards, fgi_rc *rc, fgi_error *err) {
     fgi_arena arena = {0};
     int64_t labels = 0;
     *rc = FGI_OK;
@@ -113,7 +114,8 @@ static double rounding(const fgi_rule *r, const double *gains) {
     return 8 * 0x1p-53 * ((double)r->n + 4) * size;
 }
 
-fgi_rc fgi_rule_best(const fgi_rule *r, const double *gains, int32_t *labels, int *found, double *above, int64_t *work) {
+fgi_rc fgi_rule_best(
+    const fgi_rule *r, const double *gains, int32_t *labels, int *found, double *above, int64_t *work) {
     fgi_rule_room room = {.work = r->begin[r->n]};
     int32_t which;
     *found = 0;
@@ -128,7 +130,8 @@ fgi_rc fgi_rule_best(const fgi_rule *r, const double *gains, int32_t *labels, in
 }
 
 /* One variable has no label left: its own max-marginals are those with gains of 0 there. */
-static fgi_rc marginals_beside_dead(const fgi_rule *r, const double *gains, int32_t which, fgi_rule_room *room, double *out) {
+static fgi_rc marginals_beside_dead(
+    const fgi_rule *r, const double *gains, int32_t which, fgi_rule_room *room, double *out) {
     const int64_t n = r->begin[r->n], from = r->begin[which], to = r->begin[which + 1];
     double *open = fgi_arena_copy(&room->arena, gains, n, sizeof *open);
     if (room->arena.failed) return FGI_NO_MEMORY;
@@ -188,7 +191,8 @@ fgi_rc fgi_rule_propagate(const fgi_rule *r, uint8_t *allowed, int64_t *removed)
     fgi_rc rc = FGI_OK;
     for (int64_t a = 0; a < r->begin[r->n]; a++) allowed[a] = allowed[a] != 0;
     const int64_t before = count_allowed(r, allowed);
-    if (!is_empty(r, allowed)) rc = (r->ops->propagate ? r->ops->propagate : fgi_rule_propagate_by_marginals)(r, &room, allowed);
+    if (!is_empty(r, allowed))
+        rc = (r->ops->propagate ? r->ops->propagate : fgi_rule_propagate_by_marginals)(r, &room, allowed);
     if (!rc && is_empty(r, allowed)) memset(allowed, 0, (size_t)r->begin[r->n]);
     *removed = before - count_allowed(r, allowed);
     fgi_arena_free(&room.arena);
@@ -196,8 +200,8 @@ fgi_rc fgi_rule_propagate(const fgi_rule *r, uint8_t *allowed, int64_t *removed)
 }
 
 /* Does the label go when only the variables of `kept` have missing labels? */
-static fgi_rc goes(const fgi_rule *r, const uint8_t *allowed, const uint8_t *kept, int32_t v, int32_t label,
-    uint8_t *mask, int *out) {
+static fgi_rc goes(
+    const fgi_rule *r, const uint8_t *allowed, const uint8_t *kept, int32_t v, int32_t label, uint8_t *mask, int *out) {
     int64_t removed;
     memset(mask, 1, (size_t)r->begin[r->n]);
     for (int32_t k = 0; k < r->n; k++)
@@ -213,7 +217,8 @@ fgi_rc fgi_rule_reason(
     const fgi_rule *r, const uint8_t *allowed, int32_t variable, int32_t label, uint8_t *out, fgi_error *err) {
     int removed;
     if (variable < 0 || variable >= r->n || label < 0 || label >= r->cards[variable])
-        return fgi_fail(err, FGI_BAD_ARGUMENT, variable, "there is no label %d of variable %d in this rule", label, variable);
+        return fgi_fail(
+            err, FGI_BAD_ARGUMENT, variable, "there is no label %d of variable %d in this rule", label, variable);
     uint8_t *mask = fgi_alloc(r->begin[r->n], sizeof *mask);
     if (!mask) return fgi_no_memory(err);
     memset(out, 1, (size_t)r->n);

@@ -90,7 +90,7 @@ typedef struct fgi_sum_rule {
     int32_t n_pieces;
     fgi_piece *pieces;
     int64_t modulus;
-    int is_count;  /* nothing adds more than 1 */
+    int is_count;     /* nothing adds more than 1 */
     int64_t n_totals; /* states of the dynamic program: totals from the last piece on are one */
 } fgi_sum_rule;
 

@@ -264,17 +264,19 @@ static void sort_rows(const sparse *r, const int32_t *states, int64_t *order, in
     sort_rows(r, states, order + half, spare, n - half);
     memcpy(spare, order, (size_t)half * sizeof *spare);
     for (int64_t i = 0, j = half, k = 0; i < half; k++) {
-        const int takes_right = j < n &&
-            fgi_rule_is_lower(&r->base, states + order[j] * r->base.n, states + spare[i] * r->base.n);
+        const int takes_right =
+            j < n && fgi_rule_is_lower(&r->base, states + order[j] * r->base.n, states + spare[i] * r->base.n);
         order[k] = takes_right ? order[j++] : spare[i++];
     }
 }
 
 static fgi_rc check(const sparse *r, int64_t n_rows, const int32_t *states, const double *scores, fgi_error *err) {
     const int32_t n = r->base.n;
-    if (!(r->otherwise < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the score of other states is NaN or +inf");
+    if (!(r->otherwise < INFINITY))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the score of other states is NaN or +inf");
     for (int64_t j = 0; j < n_rows; j++) {
-        if (!(scores[j] < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, j, "score %lld is NaN or +inf", (long long)j);
+        if (!(scores[j] < INFINITY))
+            return fgi_fail(err, FGI_BAD_ARGUMENT, j, "score %lld is NaN or +inf", (long long)j);
         for (int32_t k = 0; k < n; k++)
             if (states[j * n + k] < 0 || states[j * n + k] >= r->base.cards[k])
                 return fgi_fail(err, FGI_BAD_ARGUMENT, j, "state %lld: label %d of variable %d is out of range",
@@ -300,7 +302,8 @@ static fgi_rc fill_rows(sparse *r, int64_t n_rows, const int32_t *states, const 
         r->base.magnitude = fgi_larger(r->base.magnitude, r->scores[j] > -INFINITY ? fabs(r->scores[j]) : 0);
         r->first[j] = 0;
         while (j > 0 && r->first[j] < n && row_of(r, j)[r->first[j]] == row_of(r, j - 1)[r->first[j]]) r->first[j]++;
-        if (r->first[j] == n) rc = fgi_fail(err, FGI_BAD_ARGUMENT, order[j], "state %lld is listed twice", (long long)order[j]);
+        if (r->first[j] == n)
+            rc = fgi_fail(err, FGI_BAD_ARGUMENT, order[j], "state %lld is listed twice", (long long)order[j]);
     }
     r->n_rows = n_rows;
     fgi_arena_free(&own);

@@ -98,9 +98,7 @@ def occurrence_rule(cards: Sequence[int], low: Any, high: Any, price: float) -> 
     """How often labels may occur."""
     out, error, own = ffi.new("fgi_rule **"), new_error(), _numbers(cards, np.int32)
     least, most = _numbers(low, np.int64), _numbers(high, np.int64)
-    rc = lib.fgi_rule_occurrences(
-        len(own), pointer(own), len(least), pointer(least), pointer(most), price, out, error
-    )
+    rc = lib.fgi_rule_occurrences(len(own), pointer(own), len(least), pointer(least), pointer(most), price, out, error)
     return _made(rc, out, error, own)
 
 

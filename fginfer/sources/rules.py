@@ -42,9 +42,7 @@ class RuleOracle(Source):
         self.rule, self._native = rule, rule.native()
         self.shape = tuple(int(n) for n in self._native.cards)
 
-    def argmax(
-        self, messages: Sequence[Message] | None = None, *, excluded: Sequence[int] | None = None
-    ) -> Argmax:
+    def argmax(self, messages: Sequence[Message] | None = None, *, excluded: Sequence[int] | None = None) -> Argmax:
         """The best state under messages, other than `excluded`."""
         return self.best(1, messages, excluded=excluded)[0]
 
