@@ -1,6 +1,7 @@
 /* oracle/rule_source.c - a constraint as a source: the best state is its own algorithm's (rules/), others follow by
- * Lawler's division. The states other than the best one fall into sets, in each of which the labels before some variable
- * are those of the best and that variable has another one; the best of such a set is a question with fewer labels. */
+ * Lawler's division. The states other than the best one fall into sets, in each of which the labels before some
+ * variable are those of the best and that variable has another one; the best of such a set is a question with fewer
+ * labels. */
 #include "oracle/internal.h"
 #include "base/util.h"
 #include "fginfer_rules.h"

@@ -1,9 +1,10 @@
 /* rules/core.c - the best state of a sum with many totals: a budget over a hundred thousand literals, say.
  *
- * Pieces are solved one by one: the total must lie in [low, high], and the gains are linear there. A price per unit of the total gives a bound, and for every variable the level that it chooses at that price
- * and the loss of each other level. What separates the bound from the best state is small where there are many
- * variables, so that only those whose losses fit into it are looked at, nearest to the price first: states are kept by
- * their total with the least loss (Pisinger's minknap, with several levels a variable and limits from both sides).
+ * Pieces are solved one by one: the total must lie in [low, high], and the gains are linear there. A price per unit of
+ * the total gives a bound, and for every variable the level that it chooses at that price and the loss of each other
+ * level. What separates the bound from the best state is small where there are many variables, so that only those whose
+ * losses fit into it are looked at, nearest to the price first: states are kept by their total with the least loss
+ * (Pisinger's minknap, with several levels a variable and limits from both sides).
  *
  * The search is cut off after MOST_NODES states. The answer then says how much better another state may be. */
 #include "rules/rule.h"

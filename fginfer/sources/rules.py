@@ -94,7 +94,7 @@ class RuleOracle(Source):
         return [mask.astype(bool) for mask in np.split(flat, self._native.begin[1:-1])]
 
     def reason(self, allowed: Sequence[ArrayLike], variable: int, label: int) -> list[int]:
-        """Why a label is removed: positions of variables whose missing labels do it, none of which can be left out."""
+        """Why a label is removed under `allowed`: positions of variables whose missing labels do it, all of them needed."""
         return self._native.reason(self._flat(allowed), variable, label)
 
     def tally(self, state: ArrayLike) -> Tally:
@@ -139,11 +139,11 @@ class Tally:
         return self._native.score()
 
     def after(self, moves: Mapping[int, int]) -> float:
-        """The score if variables (by position) had other labels."""
+        """The score if variables had other labels: `moves` are {position: label}."""
         return self._native.after(*self._moves(moves))
 
     def move(self, moves: Mapping[int, int]) -> None:
-        """They have them from now on."""
+        """The `moves` are made: the state has these labels from now on."""
         self._native.move(*self._moves(moves))
 
     def _moves(self, moves: Mapping[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
