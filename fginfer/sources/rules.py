@@ -94,7 +94,7 @@ class RuleOracle(Source):
         return [mask.astype(bool) for mask in np.split(flat, self._native.begin[1:-1])]
 
     def reason(self, allowed: Sequence[ArrayLike], variable: int, label: int) -> list[int]:
-        """Why a label is removed under `allowed`: positions of variables whose missing labels do it, all of them needed."""
+        """Why a label goes under `allowed`: positions of variables whose missing labels do it, all of them needed."""
         return self._native.reason(self._flat(allowed), variable, label)
 
     def tally(self, state: ArrayLike) -> Tally:
