@@ -14,7 +14,8 @@ static double gain_of(const fgi_assignment *a, int32_t variable, int32_t label) 
     return label < r->cards[variable] ? a->gains[r->begin[variable] + label] : -INFINITY;
 }
 
-fgi_cost fgi_move_cost(const fgi_assignment *a, int32_t variable, int32_t label) {
+/* What it costs that a variable moves from its label to another one. */
+static fgi_cost move_cost(const fgi_assignment *a, int32_t variable, int32_t label) {
     const double gain = gain_of(a, variable, label);
     return gain == -INFINITY ? FGI_NO_WAY : (fgi_cost){0, gain_of(a, variable, a->labels[variable]) - gain};
 }
@@ -40,7 +41,7 @@ static void relax(const fgi_assignment *a, paths *p, int32_t label) {
     for (int32_t k = p->first[label]; k >= 0; k = p->following[k])
         for (int32_t to = 0; to < a->rule->base.cards[k]; to++) {
             if (p->done[to]) continue;
-            const fgi_cost step = fgi_move_cost(a, k, to);
+            const fgi_cost step = move_cost(a, k, to);
             if (!fgi_cost_is_way(step)) continue;
             fgi_cost reduced = fgi_cost_sum(step, fgi_cost_less(a->price[label], a->price[to]));
             if (reduced.needs == 0 && reduced.cost < 0) reduced.cost = 0; /* rounding */
@@ -121,7 +122,7 @@ static void offer_way(fgi_ways *w, int32_t from, int32_t to, fgi_cost cost) {
 static void add_moves(const fgi_assignment *a, fgi_ways *w, int32_t variable) {
     const int32_t from = w->node[a->labels[variable]];
     for (int32_t to = 0; to < a->rule->base.cards[variable]; to++) {
-        const fgi_cost cost = fgi_move_cost(a, variable, to), place = fgi_place_cost(a->rule, to, 0);
+        const fgi_cost cost = move_cost(a, variable, to), place = fgi_place_cost(a->rule, to, 0);
         if (to == a->labels[variable] || !fgi_cost_is_way(cost)) continue;
         if (w->node[to] >= 0) offer_way(w, from, w->node[to], cost);
         else if (fgi_cost_is_way(place)) offer_way(w, from, w->n - 1, fgi_cost_sum(cost, place));
@@ -198,7 +199,7 @@ static void find_homeward(fgi_assignment *a, homeward *h, int32_t fixed, int32_t
             if (l != home) changed |= shorten(h, l, m, fgi_place_cost(a->rule, l, a->count[l]), -1);
         for (int32_t k = fixed; k < n; k++)
             for (int32_t to = 0; a->labels[k] != home && to < a->rule->base.cards[k]; to++)
-                if (to != a->labels[k]) changed |= shorten(h, a->labels[k], to, fgi_move_cost(a, k, to), k);
+                if (to != a->labels[k]) changed |= shorten(h, a->labels[k], to, move_cost(a, k, to), k);
         a->work += (int64_t)(n - fixed) * m;
     }
 }
@@ -206,7 +207,7 @@ static void find_homeward(fgi_assignment *a, homeward *h, int32_t fixed, int32_t
 static int32_t lowest_label(const fgi_assignment *a, const homeward *h, int32_t variable) {
     const int32_t home = a->labels[variable];
     for (int32_t l = 0; l < home; l++) {
-        const fgi_cost step = fgi_move_cost(a, variable, l);
+        const fgi_cost step = move_cost(a, variable, l);
         if (!fgi_cost_is_way(step) || !fgi_cost_is_way(h->way[l])) continue;
         const fgi_cost both = fgi_cost_sum(step, h->way[l]);
         if (both.needs == 0 && both.cost == 0) return l;

@@ -39,9 +39,6 @@ fgi_cost fgi_place_cost(const fgi_occurrences *r, int32_t label, int64_t count);
 /* An optimal assignment in a->labels; 0: there is none (or, with arena->failed, no memory). */
 int fgi_assign(fgi_assignment *a, const fgi_occurrences *r, const double *gains, int32_t *labels, fgi_arena *arena);
 
-/* What it costs that a variable moves from its label to another one. */
-fgi_cost fgi_move_cost(const fgi_assignment *a, int32_t variable, int32_t label);
-
 /* Shortest ways along which one more at label x can end as one fewer at label h, over labels in use and the sink. */
 typedef struct fgi_ways {
     int32_t n;     /* labels in use, and the sink, which is the last node */

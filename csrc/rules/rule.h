@@ -94,8 +94,6 @@ typedef struct fgi_sum_rule {
     int64_t n_totals; /* states of the dynamic program: totals from the last piece on are one */
 } fgi_sum_rule;
 
-/* The index of the piece that a total lies in, and the score of a total. */
-int32_t fgi_sum_piece(const fgi_sum_rule *r, int64_t total);
 double fgi_sum_score(const fgi_sum_rule *r, int64_t total);
 
 fgi_rc fgi_count_best(const fgi_sum_rule *r, const double *gains, fgi_rule_room *room, int32_t *labels, int *found);
@@ -103,7 +101,5 @@ fgi_rc fgi_count_marginals(const fgi_sum_rule *r, const double *gains, fgi_rule_
 fgi_rc fgi_totals_best(const fgi_sum_rule *r, const double *gains, fgi_rule_room *room, int32_t *labels, int *found);
 fgi_rc fgi_totals_marginals(const fgi_sum_rule *r, const double *gains, fgi_rule_room *room, double *out);
 fgi_rc fgi_core_best(const fgi_sum_rule *r, const double *gains, fgi_rule_room *room, int32_t *labels, int *found);
-/* Labels whose adds cannot come to an allowed total, by the least and the most that the others add. */
-fgi_rc fgi_sum_bounds(const fgi_rule *r, fgi_rule_room *room, uint8_t *allowed);
 
 #endif

@@ -10,7 +10,8 @@
 static const int64_t MOST_ENTRIES = 2000000, MOST_STEPS = 5000000, MORE_FOR_MARGINALS = 10;
 static const int64_t MOST_TOTAL = INT64_C(1) << 60; /* of everything added up, so that no sum overflows */
 
-int32_t fgi_sum_piece(const fgi_sum_rule *r, int64_t total) {
+/* The index of the piece that a total lies in. */
+static int32_t piece_of(const fgi_sum_rule *r, int64_t total) {
     int32_t low = 0, high = r->n_pieces;
     while (high - low > 1) {
         const int32_t mid = low + (high - low) / 2;
@@ -21,7 +22,7 @@ int32_t fgi_sum_piece(const fgi_sum_rule *r, int64_t total) {
 }
 
 double fgi_sum_score(const fgi_sum_rule *r, int64_t total) {
-    const fgi_piece *p = &r->pieces[fgi_sum_piece(r, r->modulus ? total % r->modulus : total)];
+    const fgi_piece *p = &r->pieces[piece_of(r, r->modulus ? total % r->modulus : total)];
     const int64_t at = r->modulus ? total % r->modulus : total;
     return p->slope != 0 ? p->base + p->slope * (double)(at - p->anchor) : p->base;
 }
@@ -60,13 +61,14 @@ static fgi_rc sum_marginals(const fgi_rule *rule, const double *gains, fgi_rule_
 
 /* Is a total from low to high allowed? */
 static int is_allowed(const fgi_sum_rule *r, int64_t low, int64_t high) {
-    for (int32_t p = fgi_sum_piece(r, low); p < r->n_pieces && r->pieces[p].start <= high; p++)
+    for (int32_t p = piece_of(r, low); p < r->n_pieces && r->pieces[p].start <= high; p++)
         if (r->pieces[p].base > -INFINITY) return 1;
     return 0;
 }
 
-/* Until nothing changes: what a label leaves removes others. */
-fgi_rc fgi_sum_bounds(const fgi_rule *rule, fgi_rule_room *room, uint8_t *allowed) {
+/* Labels go whose adds cannot come to an allowed total, by the least and the most that the others add; what is left
+ * then may remove others. */
+static fgi_rc sum_bounds(const fgi_rule *rule, fgi_rule_room *room, uint8_t *allowed) {
     const fgi_sum_rule *r = (const fgi_sum_rule *)rule;
     int64_t *least = fgi_take(&room->arena, rule->n, int64_t), *most = fgi_take(&room->arena, rule->n, int64_t);
     if (room->arena.failed) return FGI_NO_MEMORY;
@@ -96,7 +98,7 @@ fgi_rc fgi_sum_bounds(const fgi_rule *rule, fgi_rule_room *room, uint8_t *allowe
 
 static fgi_rc sum_propagate(const fgi_rule *rule, fgi_rule_room *room, uint8_t *allowed) {
     const fgi_sum_rule *r = (const fgi_sum_rule *)rule;
-    if (!r->is_count && !few_totals(r, 1)) return r->modulus ? FGI_OK : fgi_sum_bounds(rule, room, allowed);
+    if (!r->is_count && !few_totals(r, 1)) return r->modulus ? FGI_OK : sum_bounds(rule, room, allowed);
     return fgi_rule_propagate_by_marginals(rule, room, allowed);
 }
 
