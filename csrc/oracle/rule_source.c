@@ -63,7 +63,7 @@ typedef struct division {
     const double *gains;
     double *own; /* gains of the set at hand */
     fgi_arena arena;
-    fgi_array sets; /* of found */
+    fgi_array sets; /* each is a `found` */
     int64_t work;
 } division;
 

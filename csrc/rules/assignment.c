@@ -21,7 +21,7 @@ static fgi_cost move_cost(const fgi_assignment *a, int32_t variable, int32_t lab
 }
 
 typedef struct paths {     /* from the variable that comes next */
-    fgi_cost *reduced;     /* of labels, by reduced costs */
+    fgi_cost *reduced;     /* the distance of each label, by reduced costs */
     int32_t *from, *mover; /* the label before, and the variable that comes from there */
     uint8_t *done;
     int32_t *first, *following; /* the variables at each label, as lists */

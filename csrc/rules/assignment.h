@@ -42,7 +42,7 @@ int fgi_assign(fgi_assignment *a, const fgi_occurrences *r, const double *gains,
 /* Shortest ways along which one more at label x can end as one fewer at label h, over labels in use and the sink. */
 typedef struct fgi_ways {
     int32_t n;     /* labels in use, and the sink, which is the last node */
-    int32_t *node; /* of a label; -1: nobody has it */
+    int32_t *node; /* the node of each label; -1: nobody has it */
     fgi_cost *way; /* n * n */
 } fgi_ways;
 

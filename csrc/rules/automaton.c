@@ -11,7 +11,7 @@ typedef struct automaton {
     int32_t n_states;
     int64_t n_arcs, n_positions;
     fgi_arc *arcs;
-    int64_t *first; /* of the arcs of a label */
+    int64_t *first; /* where the arcs of a label begin */
     double *end;
     int32_t *given;
 } automaton;

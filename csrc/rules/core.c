@@ -44,7 +44,7 @@ typedef struct core {
     const fgi_sum_rule *rule;
     fgi_rule_room *room;
     level *levels;
-    int64_t *begin; /* of the levels of a variable, ascending by add */
+    int64_t *begin; /* where the levels of a variable begin; they ascend by add */
     increment *steps;
     int64_t n_steps;
     int32_t *at; /* the level of each variable at the price */
@@ -53,12 +53,12 @@ typedef struct core {
     fgi_array nodes;
     state *now, *next, *spare; /* lists of states by total */
     int32_t n_now;
-    int64_t low, high, least; /* of the piece; the total of all least levels */
+    int64_t low, high, least; /* the limits of the piece; the total of all least levels */
     double slope, price, bound;
     double slack, dropped; /* the least cost found, and of what was dropped: costs are distances from the bound */
     int32_t best;
     int has_best;
-    double value;    /* of `labels`, over all pieces */
+    double value;    /* the best so far, which `labels` has, over all pieces */
     int32_t *labels; /* the caller's */
     double open;     /* what the value may be below the best */
 } core;
@@ -127,7 +127,7 @@ static double gain_at(const core *c, int32_t k, int32_t l) {
     return own->gain + c->slope * (double)own->add;
 }
 
-/* Of the total of a state that is allowed: what the bound counts beyond it. */
+/* What the bound counts beyond an allowed total. */
 static double unused(const core *c, int64_t total) {
     return c->price >= 0 ? c->price * (double)(c->high - total) : -c->price * (double)(total - c->low);
 }

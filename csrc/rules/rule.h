@@ -31,7 +31,7 @@ typedef struct fgi_rule_ops {
     /* Takes labels out of `allowed`. NULL: those whose max-marginal is -INFINITY. */
     fgi_rc (*propagate)(const fgi_rule *r, fgi_rule_room *room, uint8_t *allowed);
     double (*score)(const fgi_rule *r, const int32_t *labels);
-    /* Of a tally: makes it (t->labels are there already), and the score after a move. */
+    /* A tally is made (t->labels are there already); the score after a move. */
     void (*count)(fgi_tally *t);
     double (*after)(fgi_tally *t, int32_t n, const int32_t *variables, const int32_t *labels, int keep);
 } fgi_rule_ops;
@@ -86,7 +86,7 @@ typedef struct fgi_sum_rule {
     fgi_rule base;
     int64_t *adds; /* by label */
     int64_t *most; /* per variable: the largest it can add */
-    int64_t total; /* of these */
+    int64_t total; /* the sum of `most` */
     int32_t n_pieces;
     fgi_piece *pieces;
     int64_t modulus;

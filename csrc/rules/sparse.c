@@ -187,7 +187,7 @@ static void collect(void *context, const walk *w, int64_t from, int64_t to, int3
     const fgi_rule *base = &w->rule->base;
     const double *gain = fgi_rule_gains(base, w->gains, depth);
     const tally_sum rest = w->suffix[depth + 1];
-    double best = -INFINITY; /* of the labels that none of the rows has */
+    double best = -INFINITY; /* the best gain of a label that none of the rows has */
     for (int32_t a = 0; a < base->cards[depth]; a++) {
         if (has_label(w->rule, from, to, depth, a)) continue;
         lift(&best, gain[a]);

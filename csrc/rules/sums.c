@@ -8,7 +8,7 @@
 /* Entries of the dynamic program's table, and steps through it, up to which totals are counted one by one: some 5 ms
  * and 16 MB. Max-marginals, for which nothing else is there, may take ten times as much (chosen). */
 static const int64_t MOST_ENTRIES = 2000000, MOST_STEPS = 5000000, MORE_FOR_MARGINALS = 10;
-static const int64_t MOST_TOTAL = INT64_C(1) << 60; /* of everything added up, so that no sum overflows */
+static const int64_t MOST_TOTAL = INT64_C(1) << 60; /* everything added up is no more, so that no sum overflows */
 
 /* The index of the piece that a total lies in. */
 static int32_t piece_of(const fgi_sum_rule *r, int64_t total) {

@@ -135,7 +135,7 @@ class Tally:
 
     @property
     def score(self) -> float:
-        """Of the state as it is."""
+        """The score of the state as it is."""
         return self._native.score()
 
     def after(self, moves: Mapping[int, int]) -> float:
