@@ -24,8 +24,8 @@ static fgi_rc occurrences_best(
     return FGI_OK;
 }
 
-/* Max-marginals of the variables from..to - 1: the best of all, less what is lost with the label in question. *found 0: there is no
- * assignment, and nothing is written. */
+/* Max-marginals of the variables from..to - 1: the best of all, less what is lost with the label in question. *found 0:
+ * there is no assignment, and nothing is written. */
 static fgi_rc rows(
     const fgi_rule *rule, const double *gains, int32_t from, int32_t to, fgi_rule_room *room, double *out, int *found) {
     fgi_rule_room own = {0};
