@@ -4,11 +4,11 @@
 #include "base/util.h"
 #include "model/draft.h"
 
-enum { MOST_ARITY = 16, MOST_STATES = 1 << 22 };
+enum { MOST_STATES = 1 << 22 };
 static const double MOST_GROWTH = 16; /* see again/keeper.c */
 
 static fgi_rc check_factor(const fgi_keeper *s, const fgi_keeper_factor *f, int64_t *states, fgi_error *err) {
-    if (f->arity < 2 || f->arity > MOST_ARITY || (f->kind != FGI_DENSE && f->arity != 2))
+    if (f->arity < 2 || f->arity > FGI_KEEPER_ARITY || (f->kind != FGI_DENSE && f->arity != 2))
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "a factor over %d variables cannot be added here", f->arity);
     *states = 1;
     for (int32_t q = 0; q < f->arity; q++) {
@@ -134,7 +134,7 @@ fgi_rc fgi_keeper_remove_factor(fgi_keeper *s, int64_t f, fgi_error *err) {
 }
 
 static int32_t draft_table(fgi_draft *d, const fgi_keeper *s, const fgi_view *v) {
-    int32_t dims[MOST_ARITY];
+    int32_t dims[FGI_KEEPER_ARITY];
     double *values;
     int64_t states = 1;
     if (v->kind != FGI_DENSE) return fgi_draft_implicit(d, v->kind, v->p0, v->p1);

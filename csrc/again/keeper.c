@@ -4,10 +4,7 @@
 #include "base/util.h"
 #include "model/marginal.h"
 
-enum {
-    MOST_DEGREE = 1 << 12, /* factors of a variable: messages must stay far from the wall */
-    MOST_ARITY = 16        /* as methods see factors, see fgi_model_normalised */
-};
+enum { MOST_DEGREE = 1 << 12 };           /* factors of a variable: messages must stay far from the wall */
 static const double WALL = 0x1p24;        /* times the largest score */
 static const double MOST_GROWTH = 16;     /* times the largest score at first: for larger ones the wall is too low */
 static const double MOST_SCORE = 0x1p100; /* the unit that solvers would choose is this one */
@@ -48,7 +45,7 @@ static int take_memory(fgi_keeper *s) {
     s->given = fgi_take(&s->arena, most, double);
     s->weight_of = fgi_take(&s->arena, most, double);
     s->out = fgi_take(&s->arena, most, double);
-    s->h = fgi_take(&s->arena, MOST_ARITY * most, double);
+    s->h = fgi_take(&s->arena, FGI_KEEPER_ARITY * most, double);
     if (s->arena.failed) return 0;
     return fgi_array_reserve(&s->dirty, n + 1, sizeof(int32_t)) &&
         fgi_array_reserve(&s->active, n + 1, sizeof(int32_t)) && fgi_array_reserve(&s->moved, n + 1, sizeof(int32_t)) &&
@@ -72,7 +69,7 @@ static void refresh_all(fgi_keeper *s) {
 static fgi_rc check_model(const fgi_model *m, fgi_error *err) {
     const fgi_structure *st = m->s;
     if (m->x) return fgi_fail(err, FGI_UNSUPPORTED, -1, "unary scores that were rounded cannot be kept up to date");
-    if (st->max_degree > MOST_DEGREE || st->max_arity > MOST_ARITY || !(st->constant > -INFINITY))
+    if (st->max_degree > MOST_DEGREE || st->max_arity > FGI_KEEPER_ARITY || !(st->constant > -INFINITY))
         return fgi_fail(
             err, FGI_UNSUPPORTED, -1, "a variable in too many factors, or a factor over too many variables");
     return FGI_OK;

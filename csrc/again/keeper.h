@@ -18,6 +18,8 @@
 #include "fginfer_again.h"
 #include "model/model.h"
 
+enum { FGI_KEEPER_ARITY = 16 }; /* variables of a factor at most: as methods see factors, see fgi_model_normalised */
+
 /* A factor of a variable. */
 typedef struct fgi_keeper_link {
     fgi_view view;
@@ -106,11 +108,12 @@ static inline double *fgi_keeper_mu(const fgi_keeper *s, const fgi_view *v, int6
 /* again/visit.c. Makes a term anew from its numbers and messages. */
 void fgi_keeper_refresh_variable(fgi_keeper *s, int32_t i);
 void fgi_keeper_refresh_factor(fgi_keeper *s, int64_t f);
-/* All that happens at a variable in one sweep; with `decode` it gets its trial label. 0: it has no label left. */
-int fgi_keeper_visit(fgi_keeper *s, int32_t i, int forward, int decode);
+/* All that happens at a variable in one sweep: forwards it gets its trial label, backwards what does not agree with the
+ * labels becomes dirty. 0: it has no label left. */
+int fgi_keeper_visit(fgi_keeper *s, int32_t i, int forward);
 /* How far the label of the variable, and the states of a factor, lie below the tops. */
 double fgi_keeper_variable_slack(const fgi_keeper *s, int32_t i);
-double fgi_keeper_factor_slack(const fgi_keeper *s, int64_t f);
+double fgi_keeper_factor_slack(const fgi_keeper *s, int64_t f, const fgi_view *v);
 /* Room for what a visit of a variable with so many factors needs, and factors with so many states; 0: no memory. */
 int fgi_keeper_reserve(fgi_keeper *s, int64_t degree, int64_t states);
 

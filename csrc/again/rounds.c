@@ -5,8 +5,9 @@
 #include "base/util.h"
 
 enum {
-    DENSE_PART = 16,  /* where more than a part of all variables is active, they are listed by a pass over all */
-    ROUNDS_A_STEP = 3 /* rounds before the neighbourhoods get wider */
+    DENSE_PART = 1024, /* where more than a part of all variables is active, they are listed by a pass over all */
+    ROUNDS_A_STEP = 3, /* rounds before the neighbourhoods get wider */
+    ROUNDS_A_SUM = 4   /* rounds without a sum, while something does not agree (chosen) */
 };
 
 static const double ROUNDING = 1e-13; /* a gain below this share of all scores of a set may be rounding (chosen) */
@@ -154,23 +155,37 @@ static void choose_active(fgi_keeper *s) {
         qsort(list, (size_t)s->active.n, sizeof *list, ascending);
         return;
     }
-    int64_t n = 0;
-    for (int64_t i = 0; i < s->n_vars; i++)
+    int64_t n = 0, i = 0;
+    for (uint64_t eight; i + (int64_t)sizeof eight <= s->n_vars; i += sizeof eight) {
+        memcpy(&eight, s->is_active + i, sizeof eight);
+        for (int64_t k = i; eight && k < i + (int64_t)sizeof eight; k++)
+            if (s->is_active[k]) list[n++] = (int32_t)k;
+    }
+    for (; i < s->n_vars; i++)
         if (s->is_active[i]) list[n++] = (int32_t)i;
 }
 
-/* Variables of these, or beside them, whose terms do not agree with the labels become dirty. */
+/* Is one of the variables of a factor before i on the list? Then the factor was looked at there. */
+static int is_known(const fgi_keeper *s, const fgi_view *v, int32_t i) {
+    for (int32_t q = 0; v->vars[q] != i; q++)
+        if (s->is_active[v->vars[q]]) return 1;
+    return 0;
+}
+
+/* Variables of the list, or beside them, whose terms do not agree with the labels become dirty. */
 static void find_dirty(fgi_keeper *s, const int32_t *list, int64_t n) {
+    for (int64_t k = 0; k < n; k++) s->is_active[list[k]] = 1;
     for (int64_t k = 0; k < n; k++) {
         const int32_t i = list[k];
         fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
         if (fgi_keeper_variable_slack(s, i) > s->slack) fgi_keeper_put_dirty(s, i);
         for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
-            if (!(fgi_keeper_factor_slack(s, f) > s->slack)) continue;
             const fgi_view v = fgi_keeper_view(s, f);
+            if (is_known(s, &v, i) || !(fgi_keeper_factor_slack(s, f, &v) > s->slack)) continue;
             for (int32_t q = 0; q < v.arity; q++) fgi_keeper_put_dirty(s, v.vars[q]);
         }
     }
+    for (int64_t k = 0; k < n; k++) s->is_active[list[k]] = 0;
 }
 
 /* Drops from `dirty` what agrees after all. */
@@ -188,11 +203,10 @@ static int one_round(fgi_keeper *s) {
     int alive = 1;
     choose_active(s);
     const int64_t n = s->active.n;
-    for (int64_t k = 0; alive && k < n; k++) alive = fgi_keeper_visit(s, list[k], 1, 1);
-    fgi_array joined = {s->dirty.at, 0, s->n_vars}; /* its room is free until the search for what is dirty */
+    for (int64_t k = 0; alive && k < n; k++) alive = fgi_keeper_visit(s, list[k], 1);
+    fgi_array joined = {s->dirty.at, 0, s->n_vars}; /* its room is free until the sweep back */
     settle_labels(s, &joined);
-    for (int64_t k = n; alive && k-- > 0;) alive = fgi_keeper_visit(s, list[k], 0, 0);
-    find_dirty(s, list, n);
+    for (int64_t k = n; alive && k-- > 0;) alive = fgi_keeper_visit(s, list[k], 0);
     for (int64_t k = 0; k < n; k++) s->is_active[list[k]] = 0;
     s->active.n = 0;
     s->info.rounds++;
@@ -216,7 +230,9 @@ fgi_rc fgi_keeper_run(fgi_keeper *s, double gap, int64_t work, fgi_keeper_info *
         else {
             s->radius = 1 + rounds++ / ROUNDS_A_STEP;
             if (!one_round(s)) s->info.status = FGI_KEEPER_STUCK;
-            distance = sum_terms(s, &allowed);
+            /* While terms do not agree the gap is not closed: sums of all terms would be made for nothing. */
+            if (s->dirty.n == 0 || gap > 0 || s->info.status || s->info.work >= end || rounds % ROUNDS_A_SUM == 0)
+                distance = sum_terms(s, &allowed);
         }
     }
     if (info) *info = s->info;

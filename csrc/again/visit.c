@@ -28,13 +28,34 @@ int fgi_keeper_reserve(fgi_keeper *s, int64_t degree, int64_t states) {
     return 1;
 }
 
+/* ---- rows ---------------------------------------------------------------------------------------------------- */
+
+enum { LANES = 4 }; /* chains of comparisons side by side, so that none waits for the one before */
+
+static double max_of(const double *x, int32_t n) {
+    double m[LANES] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    int32_t k = 0;
+    for (; k + LANES <= n; k += LANES)
+        for (int l = 0; l < LANES; l++) m[l] = fgi_larger(m[l], x[k + l]);
+    for (; k < n; k++) m[0] = fgi_larger(m[0], x[k]);
+    return fgi_larger(fgi_larger(m[0], m[1]), fgi_larger(m[2], m[3]));
+}
+
+/* The largest magnitude. */
+static double size_of(const double *x, int32_t n) {
+    double m[LANES] = {0};
+    int32_t k = 0;
+    for (; k + LANES <= n; k += LANES)
+        for (int l = 0; l < LANES; l++) m[l] = fgi_larger(m[l], fabs(x[k + l]));
+    for (; k < n; k++) m[0] = fgi_larger(m[0], fabs(x[k]));
+    return fgi_larger(fgi_larger(m[0], m[1]), fgi_larger(m[2], m[3]));
+}
+
 /* ---- one factor ---------------------------------------------------------------------------------------------- */
 
 /* max over a of  w theta(a, b) + h(a)  for a Potts factor with more for equal labels. */
 static void potts(double same, double different, const double *h, int32_t n_from, double *out, int32_t n_to) {
-    double top = -INFINITY;
-    for (int32_t a = 0; a < n_from; a++) top = fgi_larger(top, h[a]);
-    top += different;
+    const double top = max_of(h, n_from) + different;
     if (n_from == n_to) {
         for (int32_t b = 0; b < n_to; b++) out[b] = fgi_larger(h[b] + same, top);
         return;
@@ -57,7 +78,7 @@ static double collect(const fgi_keeper *s, const fgi_view *v, const double *mu, 
         else fgi_view_maxplus(s->k, v, 1 - p, s->h, out, s->scratch);
         if (v->kind > FGI_POTTS) steps += n_from / 2; /* cones add up step by step */
     } else {
-        const double *g[64];
+        const double *g[FGI_KEEPER_ARITY];
         double *at = s->h;
         for (int32_t q = 0; q < v->arity; q++) {
             const int32_t n = cards[v->vars[q]];
@@ -75,10 +96,14 @@ static double collect(const fgi_keeper *s, const fgi_view *v, const double *mu, 
         steps += v->arity;
     }
     const int32_t n = cards[v->vars[p]];
-    for (int32_t b = 0; b < n; b++) {
-        const double x = fabs(out[b]);
-        if (x < far) largest = fgi_larger(largest, x);
-        else if (out[b] == -INFINITY) out[b] = -s->wall;
+    largest = size_of(out, n);
+    if (largest >= far) {
+        largest = 0;
+        for (int32_t b = 0; b < n; b++) {
+            const double x = fabs(out[b]);
+            if (x < far) largest = fgi_larger(largest, x);
+            else if (out[b] == -INFINITY) out[b] = -s->wall;
+        }
     }
     return MARGIN * steps * (largest + of_messages);
 }
@@ -103,13 +128,12 @@ void fgi_keeper_refresh_factor(fgi_keeper *s, int64_t f) {
     put_factor(s, f, top + margin);
 }
 
-double fgi_keeper_factor_slack(const fgi_keeper *s, int64_t f) {
-    const fgi_view v = fgi_keeper_view(s, f);
+double fgi_keeper_factor_slack(const fgi_keeper *s, int64_t f, const fgi_view *v) {
     const double *mu = s->mu + s->mu_begin[f];
     double x = s->factors.at[f].value;
-    for (int32_t q = 0; q < v.arity; q++) {
-        x -= mu[s->labels[v.vars[q]]];
-        mu += s->m->s->cards[v.vars[q]];
+    for (int32_t q = 0; q < v->arity; q++) {
+        x -= mu[s->labels[v->vars[q]]];
+        mu += s->m->s->cards[v->vars[q]];
     }
     return s->factors.at[f].top - x;
 }
@@ -142,17 +166,17 @@ void fgi_keeper_refresh_variable(fgi_keeper *s, int32_t i) {
     const int32_t n = begin_sum(s, i);
     fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
     int64_t degree = 0;
-    double top = -INFINITY;
     for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0; degree++) {
         const fgi_view v = fgi_keeper_view(s, f);
         int32_t p = 0;
         while (v.vars[p] != i) p++;
         add_message(s, fgi_keeper_mu(s, &v, f, p), n);
     }
-    for (int32_t a = 0; a < n; a++) top = fgi_larger(top, s->hat[a] + MARGIN * (double)(degree + 2) * s->weight_of[a]);
+    const double rounding = MARGIN * (double)(degree + 2);
+    for (int32_t a = 0; a < n; a++) s->hat[a] += rounding * s->weight_of[a];
     s->vars.at[i].value = fgi_unary(s->m, i)[s->labels[i]];
     s->info.work += (degree + 1) * n;
-    put_variable(s, i, top);
+    put_variable(s, i, max_of(s->hat, n));
 }
 
 double fgi_keeper_variable_slack(const fgi_keeper *s, int32_t i) {
@@ -226,15 +250,15 @@ static void decode(fgi_keeper *s, int32_t i, int32_t n, int64_t n_links) {
             for (int32_t a = 0; a < n; a++) s->given[a] += l->own[a];
     }
     int32_t best = s->trial[i];
-    for (int32_t a = 0; a < n; a++)
-        if (s->given[a] > s->given[best]) best = a;
-    if (best != s->trial[i]) {
+    const double most = max_of(s->given, n);
+    if (s->given[best] < most) {
+        for (best = 0; s->given[best] < most;) best++;
         s->trial[i] = best;
         fgi_array_push_i32(&s->moved, i); /* it has room for all that are active */
     }
 }
 
-/* What the factors that go on get of hat minus its maximum; the top of what remains is returned. */
+/* What the factors that go on get of hat minus its maximum; hat is what remains, and its top is returned. */
 static double share(fgi_keeper *s, int32_t n, int64_t n_links, double top) {
     int64_t onwards = 0, before = 0;
     for (int64_t k = 0; k < n_links; k++) {
@@ -242,14 +266,13 @@ static double share(fgi_keeper *s, int32_t n, int64_t n_links, double top) {
         before += s->links[k].before && !s->links[k].onwards;
     }
     const double part = onwards ? 1.0 / (double)(onwards > before ? onwards : before) : 0, low = -0.25 * s->wall,
-                 rounding = MARGIN * (double)(n_links + 2);
-    double remains = -INFINITY;
+                 rounding = MARGIN * (double)(n_links + 2), walled = part >= LEAST_SHARE ? low : 0;
     for (int32_t a = 0; a < n; a++) {
         double surplus = s->hat[a] - top;
-        if (surplus < 2 * low) surplus = part >= LEAST_SHARE ? low : 0;
+        surplus = surplus < 2 * low ? walled : surplus;
         s->given[a] = part * surplus;
-        const double left = s->hat[a] - (double)onwards * s->given[a];
-        remains = fgi_larger(remains, left + rounding * (s->weight_of[a] - surplus));
+        s->hat[a] -= (double)onwards * s->given[a];
+        s->weight_of[a] = s->hat[a] + rounding * (s->weight_of[a] - surplus);
     }
     for (int64_t k = 0; k < n_links; k++) {
         if (!s->links[k].onwards) continue;
@@ -257,10 +280,21 @@ static double share(fgi_keeper *s, int32_t n, int64_t n_links, double top) {
         const double *restrict given = s->given;
         for (int32_t a = 0; a < n; a++) mu[a] -= given[a];
     }
-    return remains;
+    return max_of(s->weight_of, n);
 }
 
-int fgi_keeper_visit(fgi_keeper *s, int32_t i, int forward, int decoding) {
+/* After the last visit of a round: what does not agree with the labels becomes dirty. A factor is looked at where it was
+ * visited last. */
+static void look_back(fgi_keeper *s, int32_t i, int64_t n_links) {
+    if (s->vars.at[i].top - s->hat[s->labels[i]] > s->slack) fgi_keeper_put_dirty(s, i);
+    for (int64_t k = 0; k < n_links; k++) {
+        const fgi_keeper_link *l = &s->links[k];
+        if (l->onwards || !(fgi_keeper_factor_slack(s, l->factor, &l->view) > s->slack)) continue;
+        for (int32_t q = 0; q < l->view.arity; q++) fgi_keeper_put_dirty(s, l->view.vars[q]);
+    }
+}
+
+int fgi_keeper_visit(fgi_keeper *s, int32_t i, int forward) {
     enum { LINK_WORK = 16 }; /* entries: the fixed cost of a factor (chosen) */
     const int64_t n_links = find_links(s, i, forward);
     const int32_t n = begin_sum(s, i);
@@ -271,11 +305,11 @@ int fgi_keeper_visit(fgi_keeper *s, int32_t i, int forward, int decoding) {
         add_message(s, s->out, n);
         s->info.work += fgi_view_work(s->m, &l->view) + LINK_WORK;
     }
-    if (decoding) decode(s, i, n, n_links);
-    double top = -INFINITY;
-    for (int32_t a = 0; a < n; a++) top = fgi_larger(top, s->hat[a]);
+    if (forward) decode(s, i, n, n_links);
+    const double top = max_of(s->hat, n);
     if (top < -0.5 * s->wall) return 0;
     put_variable(s, i, share(s, n, n_links, top));
+    if (!forward) look_back(s, i, n_links);
     s->info.visits++;
     return 1;
 }
