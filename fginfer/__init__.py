@@ -18,6 +18,7 @@ from fginfer.handles import Handle
 from fginfer.k_best import KBest, k_best
 from fginfer.labelings import Factor
 from fginfer.lower import Lowered
+from fginfer.many import solve_many
 from fginfer.marginals import Marginals, marginals
 from fginfer.max_marginals import MaxMarginals, max_marginals
 from fginfer.methods import available_methods
@@ -27,7 +28,7 @@ from fginfer.result import Progress, Result, TracePoint
 from fginfer.rules.regular import Automaton
 from fginfer.samples import Samples, sample
 from fginfer.saved import load
-from fginfer.solve import solve, solve_many
+from fginfer.solve import solve
 from fginfer.solver import Solver
 from fginfer.tables import AbsDiff, Potts, SqDiff, TableRef
 

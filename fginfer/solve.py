@@ -1,32 +1,28 @@
-"""solve(): find the best labeling of a graph; solve_many(): of many graphs, on several threads."""
+"""solve(): find the best labeling of a graph."""
 
 from __future__ import annotations
 
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from os import PathLike
-from threading import Event
 from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
-from fginfer.cluster import cluster_map
 from fginfer.condition import Conditioned
 from fginfer.core import clock
 from fginfer.core.door import VERSION
-from fginfer.crew import Crew
 from fginfer.errors import SettingsError
 from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, shown, start_line
-from fginfer.options import Options, check_whole
+from fginfer.options import Options
 from fginfer.parts.plan import PartsPlan
-from fginfer.result import Progress, Result
+from fginfer.result import Result
 from fginfer.solver import Callback, Solver, check_seconds
 
 MOST_COPYING = 0.2  # part of a time limit, left for the copy of the messages
@@ -195,16 +191,17 @@ def _solve(
 
         solver = PartsSolver(graph, plan, method, start_time=start, **settings)
     try:
-        result = _finish(solver, start, time_limit, callback, trace, dual)
+        result = finish(solver, start, time_limit, callback, trace, dual)
         return result if settings.get("proof") is None else replace(result, proof=solver.prove())
     finally:
         if plan is not None:
             solver.close()
 
 
-def _finish(
+def finish(
     solver: Solver, start: float, time_limit: float | None, callback: Callback | None, trace: bool, dual: bool
 ) -> Result:
+    """Runs a solver for a time, and asks for its result."""
     graph, end = solver.graph, None
     if time_limit is not None:
         end = start + time_limit
@@ -236,67 +233,3 @@ def _run(solver: Solver, end: float | None, callback: Callback | None) -> None:
             raise
         text = f"{solver.settings.method} failed with {error!r}; the result is what it had found until then"
         warnings.warn(text, RuntimeWarning, stacklevel=3)
-
-
-def solve_many(
-    graphs: Iterable[FactorGraph],
-    method: str | None = None,
-    *,
-    workers: int | None = None,
-    client: Any = None,
-    security: Any = None,
-    **settings: Any,
-) -> list[Result]:
-    """Solves independent graphs on a pool of threads (the core works outside the interpreter lock); results in order.
-
-    `settings` are those of solve. The results are those of solve one by one, whatever the number of workers. With a
-    `client` (a dask.distributed.Client, or the address of a scheduler) the graphs are spread over a cluster; what a
-    lost worker had under way is done again by another one. There is no callback then. `security`, a
-    distributed.Security, has the certificates for an address that begins with tls://. Results come back as pickles,
-    which can run any code: a cluster must be one that you trust.
-
-    >>> from fginfer import FactorGraph, Potts
-    >>> chains = [FactorGraph.from_arrays([2, 2], [[0, a], [1, 0]], [[0, 1]], tables=[Potts(0, -2)]) for a in (0.5, 3)]
-    >>> [result.labels.tolist() for result in solve_many(chains, workers=2)]
-    [[0, 0], [1, 1]]
-    """
-    if settings.get("proof") is not None:
-        raise SettingsError("solve_many writes no proofs: one file cannot hold those of many graphs")
-    if isinstance(graphs, FactorGraph | str | PathLike):
-        raise SettingsError("solve_many takes a list of graphs; solve takes one, solve_batch one and arrays of numbers")
-    if workers is not None:
-        check_whole("workers", workers)
-        if workers < 1:
-            raise SettingsError(f"workers must be at least 1, or None for one a core, not {workers}")
-    if client is None and security is not None:
-        raise SettingsError("security is for a cluster: give the address of a scheduler as client")
-    if client is not None:
-        if settings.get("callback") is not None:
-            raise SettingsError("a callback cannot be called from the workers of a cluster")
-        work = partial(_solve_there, method, settings)
-        answers = dict(cluster_map(work, list(graphs), client, security))
-        return [answers[k] for k in range(len(answers))]
-    stop = Event()
-    given: Callback | None = settings.pop("callback", None)
-
-    def look(progress: Progress) -> bool:
-        return stop.is_set() or bool(given is not None and given(progress))
-
-    def one(graph: FactorGraph) -> Result:
-        if stop.is_set():
-            raise KeyboardInterrupt  # nobody asks for this result any more
-        return solve(graph, method, callback=look, **settings)
-
-    crew = Crew(workers or os.cpu_count() or 1)
-    tasks = [crew.submit(partial(one, graph)) for graph in graphs]
-    try:
-        return [task.result() for task in tasks]
-    finally:  # after an error or Ctrl-C the others end at their next slice
-        stop.set()
-        crew.close()
-        for task in tasks:
-            task.wait()
-
-
-def _solve_there(method: str | None, settings: dict[str, Any], graph: FactorGraph) -> Result:
-    return solve(graph, method, **settings)

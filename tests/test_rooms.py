@@ -50,7 +50,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
         {"tools", "core", "model"},
     ),
     "solving": (
-        "solve solver follower batches exact_scores engine methods cluster k_best distances"
+        "solve solver follower many batches exact_scores engine methods cluster k_best distances"
         " parts samples blocks marginals approximate sum_product gibbs log_z_above ranked_parts"
         " max_marginals intervals reparametrise explain hard_parts relax proof proving",
         {"tools", "core", "results", "model", "formats", "oracles", "package"},
