@@ -29,8 +29,8 @@ void fgi_terms_free(fgi_terms *t) {
     *t = (fgi_terms){0};
 }
 
-/* As fgi_sum_add, without a branch on the numbers, which would be mispredicted (Knuth's sum, the same carry). Returns by
- * how much the carry has changed. */
+/* As fgi_sum_add, without a branch on the numbers, which would be mispredicted (Knuth's sum, the same carry). Returns
+ * by how much the carry has changed. */
 static inline double add(fgi_sum *s, double x) {
     if (x == -INFINITY) {
         s->forbidden = 1;

@@ -283,8 +283,8 @@ static double share(fgi_keeper *s, int32_t n, int64_t n_links, double top) {
     return max_of(s->weight_of, n);
 }
 
-/* After the last visit of a round: what does not agree with the labels becomes dirty. A factor is looked at where it was
- * visited last. */
+/* After the last visit of a round: what does not agree with the labels becomes dirty. A factor is looked at where it
+ * was visited last. */
 static void look_back(fgi_keeper *s, int32_t i, int64_t n_links) {
     if (s->vars.at[i].top - s->hat[s->labels[i]] > s->slack) fgi_keeper_put_dirty(s, i);
     for (int64_t k = 0; k < n_links; k++) {

@@ -26,6 +26,7 @@ from fginfer.portfolio.known import Given
 from fginfer.portfolio.members.relaxation import Sweeps
 from fginfer.portfolio.rules import Rules
 from fginfer.portfolio.run import Run
+from fginfer.portfolio.stages import Policy
 from fginfer.result import Progress, Result, Trace, known
 from fginfer.table_values import KINDS, Dense, implicit_params
 
@@ -42,8 +43,11 @@ def sweeps_of(run: Run) -> Sweeps | None:
     return next((m for m in division.parts[0].members if isinstance(m, Sweeps)), None)
 
 
-def begin_again(run: Run, given: Given, settings: Settings, rules: Rules) -> Again | None:
-    """After a run that sweeps have ended; None: they have not, or the model is not one to be kept up to date."""
+def begin_again(run: Policy, given: Given, settings: Settings, rules: Rules) -> Again | None:
+    """After a run that sweeps have ended; None: they have not, or the model is not one to be kept up to date.
+
+    Members and messages of the run go before the keeper has its own: both at once would be the peak of memory.
+    """
     sweeps = sweeps_of(run) if run.status in ("optimal", "gap_reached") else None
     if sweeps is None or run.known.labels is None or settings.cutoff > -inf or not given.is_as_given:
         return None
@@ -52,7 +56,11 @@ def begin_again(run: Run, given: Given, settings: Settings, rules: Rules) -> Aga
     try:
         messages = sweeps.engine.messages()
         labels = np.ascontiguousarray(run.known.labels, np.int32)
-        return None if messages is None else Again(given.model, messages, labels, settings, rules)
+        if messages is None:
+            return None
+        del sweeps
+        run.forget()
+        return Again(given.model, messages, labels, settings, rules)
     except (FginferError, MemoryError) as error:
         log.debug("no keeper: %s", error)
         return None
