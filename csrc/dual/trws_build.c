@@ -49,7 +49,7 @@ static int64_t first_node(const fgi_structure *st, int64_t block) {
 
 /* Some blocks more, by all threads; s->node is the next. Returns 1 when all are done, 0 when the time is over. */
 static int do_blocks(const fgi_model *m, trws *s, fgi_body body, void (*then)(context *, int64_t, int64_t)) {
-    fgi_pool *pool = s->team ? s->team->pool : NULL;
+    fgi_pool *pool = s->team ? s->team->team.pool : NULL;
     const int64_t n = n_blocks(m->s), some = BLOCKS_A_THREAD * (int64_t)fgi_pool_threads(pool);
     context c = {m, s};
     while (s->node < n) {
@@ -222,7 +222,7 @@ int fgi_trws_build_edges(const fgi_model *m, trws *s) {
     if (!do_blocks(m, s, link_blocks, NULL)) return 0;
     fgi_trws_end_building(s);
     s->look_ahead = fgi_trws_needs_look_ahead(st, s);
-    s->progress.model_magnitude = fgi_dual_magnitude(m, s->team ? s->team->pool : NULL);
+    s->progress.model_magnitude = fgi_dual_magnitude(m, s->team ? s->team->team.pool : NULL);
     return 1;
 }
 

@@ -9,85 +9,58 @@
 #include "solver.h"
 
 enum {
-    LEAST_WORK = 1 << 13,   /* entries a node, on average: some meetings of threads take as long as a tenth of that */
-    TOGETHER = 1 << 20,     /* entries of the edges that are sent together: a millisecond, then the clock */
-    LARGE = 1 << 22,        /* entries from which a table is always parted */
-    RATHER_LARGE = 1 << 15, /* entries from which a table is parted where a node has few edges */
-    FEW_EDGES = 8           /* edges a thread, below which a node has few */
+    LEAST_WORK = 1 << 13,  /* entries a node, on average: some meetings of threads take as long as a tenth of that */
+    RATHER_LARGE = 1 << 15 /* entries from which a table is parted where a node has few edges */
 };
 
 typedef struct step {
+    fgi_walk walk;
     const fgi_model *m;
     fgi_trws *s;
-    atomic_llong stop_at; /* the meeting after which all leave */
-    int crowded;          /* because the machine is too busy: thread 0 says so */
 } step;
 
 /* A thread on its way. */
 typedef struct walker {
-    step *c;
+    fgi_walker k;
     const fgi_model *m;
     fgi_trws *s; /* shared by all threads: messages; thread 0 writes what is not an array */
     fgi_trws *w; /* its own scratch memory */
     fgi_trws_team *team;
-    int me;
-    int64_t meeting, place, done; /* as s->node and s->done */
+    int64_t place, done; /* as s->node and s->done */
+    int32_t node;
+    int64_t n_send; /* messages of the node */
+    double weight;
 } walker;
 
-/* After the meeting that comes next nobody goes on. */
-static void stop_after_next(const walker *k) {
-    atomic_store_explicit(&k->c->stop_at, k->meeting + 1, memory_order_relaxed);
-}
-
-static void meet(walker *k) {
-    const int is_long = fgi_meet(k->team->counters, k->team->threads, k->me, ++k->meeting);
-    if (is_long && fgi_crowd_wait(&k->team->crowd) && k->me == 0) k->c->crowded = 1;
-}
-
-static int must_stop(const walker *k) {
-    return atomic_load_explicit(&k->c->stop_at, memory_order_relaxed) <= k->meeting;
-}
-
-/* Where the share of a thread begins: at whole cache lines. */
-static int32_t cut(const walker *k, int32_t n, int thread) {
-    enum { LINE = 8 };
-    return thread == k->team->threads ? n : (int32_t)((int64_t)n * thread / k->team->threads / LINE * LINE);
-}
-
-static double top_of_all(const walker *k, const fgi_trws_part *parts) {
-    double top = -INFINITY;
-    for (int u = 0; u < k->team->threads; u++) top = fgi_larger(top, parts[u].top);
-    return top;
+static void walker_cut(const walker *k, int32_t n, int32_t *begin, int32_t *end) {
+    *begin = fgi_walk_cut(&k->k, n, k->k.me);
+    *end = fgi_walk_cut(&k->k, n, k->k.me + 1);
 }
 
 /* ---- the sums of a node -------------------------------------------------------------------------------------- */
 
-static void decode(const walker *k, int32_t i, const fgi_trws_part *parts) {
-    const fgi_trws_part *best = NULL;
-    for (int u = 0; u < k->team->threads; u++)
-        if (parts[u].label >= 0 && (!best || parts[u].score > best->score)) best = &parts[u];
-    fgi_trws_decode(k->s, i, best->label, best->decoded);
-}
-
 /* hat_i with its maximum taken out, a copy for every thread. Returns 0 if that is -INFINITY. */
 static int begin_node(walker *k, int32_t i) {
     fgi_trws *w = k->w;
-    const int32_t n = k->m->s->cards[i], begin = cut(k, n, k->me), end = cut(k, n, k->me + 1);
+    const int32_t n = k->m->s->cards[i];
     const int forward = w->stage == FORWARD;
+    int32_t begin, end;
+    walker_cut(k, n, &begin, &end);
     /* Who is quick may be at the next node before others have read these, but not at the one after it. */
-    fgi_trws_part *parts = k->team->parts + k->place % 2 * k->team->threads, *part = &parts[k->me];
+    fgi_found *found = k->team->team.found + k->place % 2 * k->team->team.threads, *own_found = &found[k->k.me];
     double *own = w->hat;
     w->hat = k->s->hat;
-    part->label = fgi_trws_add_up(k->m, w, i, forward, begin, end, &part->score);
+    own_found->label = fgi_trws_add_up(k->m, w, i, forward, begin, end, &own_found->score);
     w->hat = own;
-    part->decoded = forward && end > begin ? w->given[part->label] : 0;
-    if (begin == end) part->label = -1;
-    part->top = w->k->max(k->s->hat + begin, end - begin);
-    meet(k);
-    const double top = top_of_all(k, parts);
-    if (k->me == 0) {
+    own_found->decoded = forward && end > begin ? w->given[own_found->label] : 0;
+    if (begin == end) own_found->label = -1;
+    own_found->top = w->k->max(k->s->hat + begin, end - begin);
+    fgi_walk_meet(&k->k);
+    const double top = fgi_found_top(&k->k, found);
+    if (k->k.me == 0) {
         fgi_trws_enter(k->s, i);
-        if (forward) decode(k, i, parts);
+        const fgi_found *best = forward ? fgi_found_best(&k->k, found) : NULL;
+        if (forward) fgi_trws_decode(k->s, i, best->label, best->decoded);
         fgi_progress_take(&k->s->progress, top);
         k->s->done = 0;
         k->s->tops = 0;
@@ -102,20 +75,19 @@ static int begin_node(walker *k, int32_t i) {
 
 /* ---- its messages -------------------------------------------------------------------------------------------- */
 
-static int is_parted(const walker *k, const fgi_trws_edge *e, int64_t n_send) {
-    if (e->form != FGI_TRWS_DENSE) return 0;
+static int is_parted(const walker *k, const fgi_trws_edge *e) {
     const int64_t entries = (int64_t)k->m->s->cards[e->lo] * k->m->s->cards[e->hi];
-    return entries >= LARGE || (entries >= RATHER_LARGE && n_send < FEW_EDGES * k->team->threads);
+    return e->form == FGI_TRWS_DENSE && fgi_walk_is_parted(&k->k, entries, RATHER_LARGE, k->n_send);
 }
 
 /* Thread 0, after its share of the work and before the meeting at its end. */
 static void look_at_the_clock(const walker *k, int64_t work) {
-    if (k->me == 0 && (fgi_trws_out_of_time(k->s, work) || k->c->crowded)) stop_after_next(k);
+    if (k->k.me == 0 && (fgi_trws_out_of_time(k->s, work) || k->k.walk->crowded)) fgi_walk_stop(&k->k);
 }
 
 /* Thread 0, after that meeting. */
 static void keep_books(const walker *k, const double *tops, int64_t n) {
-    if (k->me != 0) return;
+    if (k->k.me != 0) return;
     for (int64_t j = 0; j < n; j++) {
         k->s->tops += tops[j];
         if (tops[j] == -INFINITY) fgi_progress_take(&k->s->progress, -INFINITY);
@@ -124,72 +96,68 @@ static void keep_books(const walker *k, const double *tops, int64_t n) {
 }
 
 /* One message, by rows of its table. */
-static void send_parted(walker *k, fgi_trws_edge *e, double weight) {
+static void send_parted(walker *k, fgi_trws_edge *e) {
     fgi_trws *w = k->w;
-    const int to_hi = w->stage == FORWARD, by_rows = fgi_trws_parts_source(k->m, w, e, to_hi),
-              threads = k->team->threads;
-    const int32_t from = k->m->s->cards[to_hi ? e->lo : e->hi], to = k->m->s->cards[to_hi ? e->hi : e->lo],
-                  rows = by_rows ? from : to, first = cut(k, rows, k->me), last = cut(k, rows, k->me + 1),
-                  begin = cut(k, to, k->me), end = cut(k, to, k->me + 1);
+    const int to_hi = w->stage == FORWARD, by_rows = fgi_trws_parts_source(k->m, w, e, to_hi);
+    const int32_t from = k->m->s->cards[to_hi ? e->lo : e->hi], to = k->m->s->cards[to_hi ? e->hi : e->lo];
+    int32_t first, last, begin, end;
+    walker_cut(k, by_rows ? from : to, &first, &last);
+    walker_cut(k, to, &begin, &end);
     double *message = w->messages + e->message, *own = w->given;
-    fgi_trws_part *parts = k->team->parts + 2 * threads;
-    w->k->reweight(w->hat, weight, message, w->h, from);
+    fgi_found *found = k->team->team.found + 2 * k->team->team.threads;
+    w->k->reweight(w->hat, k->weight, message, w->h, from);
     if (first < last) fgi_trws_product_part(k->m, w, e, to_hi, w->h, own, first, last);
     else
         for (int32_t b = 0; b < to; b++) own[b] = -INFINITY;
-    meet(k); /* all have read the old message */
-    for (int32_t b = begin; b < end; b++) {
-        double top = own[b];
-        for (int u = 0; by_rows && u < threads; u++) top = fgi_larger(top, k->team->workers[u].given[b]);
-        message[b] = top;
-    }
-    parts[k->me].top = w->k->max(message + begin, end - begin);
-    meet(k);
-    const double top = top_of_all(k, parts);
+    fgi_walk_meet(&k->k); /* all have read the old message */
+    if (by_rows) fgi_walk_join(&k->k, to, message);
+    else memcpy(message + begin, own + begin, (size_t)(end - begin) * sizeof *own);
+    found[k->k.me].top = w->k->max(message + begin, end - begin);
+    fgi_walk_meet(&k->k);
+    const double top = fgi_found_top(&k->k, found);
     if (top > -INFINITY) w->k->shift(message + begin, top, end - begin);
-    else stop_after_next(k);
-    if (k->me == 0) e->to_hi = (uint8_t)to_hi;
+    else fgi_walk_stop(&k->k);
+    if (k->k.me == 0) e->to_hi = (uint8_t)to_hi;
     look_at_the_clock(k, (int64_t)from * to);
-    meet(k);
+    fgi_walk_meet(&k->k);
     keep_books(k, &top, 1);
     k->done++;
 }
 
-/* Several messages, those of each thread about the same work. */
-static void send_some(walker *k, int32_t i, int64_t n_send, double weight) {
-    fgi_trws *w = k->w;
-    double *tops = k->team->tops + k->done;
-    int64_t n = 0, work = 0, before = 0;
-    for (; k->done + n < n_send && work < TOGETHER; n++) {
-        const fgi_trws_edge *e = fgi_trws_outgoing(w, i, k->done + n);
-        if (is_parted(k, e, n_send)) break;
-        work += fgi_trws_edge_entries(k->m, e);
-    }
-    const int64_t begin = work * k->me / k->team->threads, end = work * (k->me + 1) / k->team->threads;
-    for (int64_t j = 0; j < n && before < end; j++) {
-        fgi_trws_edge *e = fgi_trws_outgoing(w, i, k->done + j);
-        if (before >= begin) {
-            tops[j] = fgi_trws_send(k->m, w, e, w->stage == FORWARD, weight);
-            if (tops[j] == -INFINITY) stop_after_next(k);
-        }
-        before += fgi_trws_edge_entries(k->m, e);
-    }
-    look_at_the_clock(k, work);
-    meet(k);
-    keep_books(k, tops, n);
+static int64_t message_work(const void *of, int64_t j) {
+    const walker *k = of;
+    const fgi_trws_edge *e = fgi_trws_outgoing(k->w, k->node, k->done + j);
+    return is_parted(k, e) ? -1 : fgi_trws_edge_entries(k->m, e);
+}
+
+static void make_message(void *of, int64_t j) {
+    const walker *k = of;
+    double *top = k->team->tops + k->done + j;
+    fgi_trws_edge *e = fgi_trws_outgoing(k->w, k->node, k->done + j);
+    *top = fgi_trws_send(k->m, k->w, e, k->w->stage == FORWARD, k->weight);
+    if (*top == -INFINITY) fgi_walk_stop(&k->k);
+}
+
+static void send_some(walker *k) {
+    fgi_messages x = {message_work, make_message, k, k->n_send - k->done, 0};
+    const int64_t n = fgi_walk_share(&k->k, &x);
+    look_at_the_clock(k, x.total);
+    fgi_walk_meet(&k->k);
+    keep_books(k, k->team->tops + k->done, n);
     k->done += n;
 }
 
 /* Returns 0 if the sweep ends or pauses here. */
 static int send_all(walker *k, int32_t i) {
-    const int64_t n_send = fgi_trws_sends(k->w, i);
-    const double weight = fgi_trws_weight(k->w, i);
-    while (k->done < n_send) {
+    k->node = i;
+    k->n_send = fgi_trws_sends(k->w, i);
+    k->weight = fgi_trws_weight(k->w, i);
+    while (k->done < k->n_send) {
         fgi_trws_edge *e = fgi_trws_outgoing(k->w, i, k->done);
-        if (is_parted(k, e, n_send)) send_parted(k, e, weight);
-        else send_some(k, i, n_send, weight);
-        if (!must_stop(k)) continue;
-        if (k->me == 0) memcpy(k->s->hat, k->w->hat, (size_t)k->m->s->cards[i] * sizeof(double));
+        if (is_parted(k, e)) send_parted(k, e);
+        else send_some(k);
+        if (!fgi_walk_is_over(&k->k)) continue;
+        if (k->k.me == 0) memcpy(k->s->hat, k->w->hat, (size_t)k->m->s->cards[i] * sizeof(double));
         return 0;
     }
     return 1;
@@ -197,16 +165,14 @@ static int send_all(walker *k, int32_t i) {
 
 /* ---- the sweep ----------------------------------------------------------------------------------------------- */
 
-static void walk(void *of, int64_t me, int64_t end, int worker) {
+static void walk(void *of, int me) {
     step *c = of;
     fgi_trws_team *t = c->s->team;
-    walker k = {.c = c, .m = c->m, .s = c->s, .w = &t->workers[me], .team = t, .me = (int)me};
-    (void)end;
-    (void)worker;
+    walker k = {.k = {.walk = &c->walk, .me = me}, .m = c->m, .s = c->s, .w = &t->workers[me], .team = t};
     k.place = k.w->node;
     k.done = k.w->done;
     if (k.done >= 0) memcpy(k.w->hat, c->s->hat, (size_t)c->m->s->max_card * sizeof(double));
-    meet(&k);
+    fgi_walk_meet(&k.k);
     for (; k.place < c->m->s->n_vars; k.place++, k.done = -1) {
         const int32_t i = fgi_trws_node(c->m, k.w, k.place);
         if (k.done < 0 && !begin_node(&k, i)) return;
@@ -233,15 +199,11 @@ int fgi_trws_sweep_in_step(const fgi_model *m, fgi_trws *s) {
     enum { MEETINGS = 2 }; /* for a node, at least */
     fgi_trws_team *t = s->team;
     if (t->in_step < 0) t->in_step = is_worth_it(m->s, s);
-    if (!t->in_step || fgi_pool_threads(t->pool) < t->threads) return -1;
-    if (!fgi_crowd_begin(&t->crowd, MEETINGS * (m->s->n_vars - s->node))) return -1;
+    if (!t->in_step) return -1;
     step c = {.m = m, .s = s};
-    atomic_init(&c.stop_at, INT64_MAX);
-    for (int k = 0; k < t->threads; k++) atomic_store(&t->counters[k].done, 0);
     fgi_trws_brief(m, s);
-    fgi_pool_run(t->pool, t->threads, 1, walk, &c);
+    if (!fgi_walk_run(&c.walk, &t->team, MEETINGS * (m->s->n_vars - s->node), walk, &c)) return -1;
     fgi_trws_count_left_out(s);
-    fgi_crowd_end(&t->crowd, c.crowded);
     if (s->node == m->s->n_vars || s->progress.bound.forbidden) return 1;
-    return c.crowded ? -1 : 0;
+    return c.walk.crowded ? -1 : 0;
 }

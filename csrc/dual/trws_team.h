@@ -1,19 +1,8 @@
 /* dual/trws_team.h - what dual/trws_threads.c (sweeps in waves) and dual/trws_step.c (node by node) share. */
 #ifndef FGI_TRWS_TEAM_H
 #define FGI_TRWS_TEAM_H
-#include <stdatomic.h>
-#include "base/barrier.h"
-#include "base/pool.h"
 #include "dual/trws_state.h"
-#include "model/waves_maker.h"
-
-/* What a thread has found in its labels of a node or of a message. */
-typedef struct fgi_trws_part {
-    double top;            /* the largest entry */
-    double score, decoded; /* the label that decoding likes best there: by how much, and what it adds to the score */
-    int32_t label;
-    char rest[36]; /* fills a cache line */
-} fgi_trws_part;
+#include "model/team.h"
 
 /* What a visit is about. Of the state the maker of waves reads what sweeps do not change. */
 typedef struct fgi_trws_visits {
@@ -22,24 +11,16 @@ typedef struct fgi_trws_visits {
 } fgi_trws_visits;
 
 struct fgi_trws_team {
-    fgi_pool *pool;
-    int threads;
+    fgi_team team;
     fgi_trws *workers; /* the state, with scratch memory of their own */
     double *scratch;   /* scratch memory of all workers */
     /* Waves. */
-    fgi_waves_maker *maker; /* NULL: not asked yet, or done */
-    fgi_trws_visits seen;   /* by it */
-    fgi_waves *waves;
-    int tried;     /* to make them */
-    int under_way; /* a sweep in waves */
+    fgi_trws_visits seen; /* what waves are made from */
     double *record, *decoded;
     fgi_progress *blocks; /* what is recorded, summed by blocks of nodes */
     /* Node by node. */
-    int in_step; /* nodes have enough work for that; -1: not known yet */
-    fgi_crowd crowd;
-    fgi_counter *counters;
-    fgi_trws_part *parts; /* three sets of one per thread: nodes of even and odd place, and messages */
-    double *tops;         /* largest hats of the edges of a node */
+    int in_step;  /* nodes have enough work for that; -1: not known yet */
+    double *tops; /* largest hats of the edges of a node */
 };
 
 int64_t fgi_trws_edge_entries(const fgi_model *m, const fgi_trws_edge *e);

@@ -10,35 +10,27 @@
 #include "dual/trws_team.h"
 #include "solver.h"
 
-enum { LEAST_ENTRIES = 1 << 15 }; /* entries of a sweep: starting a thread takes as long as some sweeps over fewer */
-
 static int64_t scratch_size(const fgi_structure *st) { return 8 * (int64_t)st->max_card + 3; }
 
 int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
     fgi_trws_team *t = fgi_calloc(1, sizeof *t);
     s->team = t;
     if (!t) return 0;
-    t->pool = solver->pool;
-    t->threads = solver->settings.threads;
+    const int threads = solver->settings.threads, has_team = fgi_team_begin(&t->team, solver->pool, threads);
     t->in_step = -1;
-    t->workers = fgi_calloc(t->threads, sizeof *t->workers);
-    t->scratch = fgi_alloc(t->threads * scratch_size(solver->model->s), sizeof(double));
-    t->counters = fgi_alloc(t->threads, sizeof *t->counters);
-    t->parts = fgi_alloc(3 * t->threads, sizeof *t->parts);
-    return t->workers && t->scratch && t->counters && t->parts;
+    t->workers = fgi_calloc(threads, sizeof *t->workers);
+    t->scratch = fgi_alloc(threads * scratch_size(solver->model->s), sizeof(double));
+    return has_team && t->workers && t->scratch;
 }
 
 void fgi_trws_team_free(fgi_trws_team *t) {
     if (!t) return;
-    fgi_waves_maker_free(t->maker);
-    fgi_waves_free(t->waves);
+    fgi_team_end(&t->team);
     free(t->workers);
     free(t->scratch);
     free(t->record);
     free(t->decoded);
     free(t->blocks);
-    free(t->counters);
-    free(t->parts);
     free(t->tops);
     free(t);
 }
@@ -46,13 +38,13 @@ void fgi_trws_team_free(fgi_trws_team *t) {
 void fgi_trws_brief(const fgi_model *m, const fgi_trws *s) {
     fgi_trws_team *t = s->team;
     const int64_t n = m->s->max_card;
-    for (int k = 0; k < t->threads; k++) {
+    for (int k = 0; k < t->team.threads; k++) {
         fgi_trws *w = &t->workers[k];
         double *own = t->scratch + k * scratch_size(m->s);
         *w = *s;
         w->hat = own;
         w->h = own + n;
-        w->given = own + 2 * n;
+        w->given = t->team.own[k] = own + 2 * n;
         w->scratch = own + 3 * n;
         w->h_f32 = (float *)(own + 5 * n + 1);
         w->out_f32 = (float *)(own + 6 * n + 1);
@@ -65,7 +57,7 @@ void fgi_trws_brief(const fgi_model *m, const fgi_trws *s) {
 
 /* After their work. */
 void fgi_trws_count_left_out(const fgi_trws *s) {
-    for (int k = 0; k < s->team->threads; k++) *s->left_out += *s->team->workers[k].left_out;
+    for (int k = 0; k < s->team->team.threads; k++) *s->left_out += *s->team->workers[k].left_out;
 }
 
 /* ---- waves --------------------------------------------------------------------------------------------------- */
@@ -93,25 +85,21 @@ static double visit_work(const void *c, int64_t i) {
 
 void fgi_trws_team_begin(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    if (t->tried || s->entries < LEAST_ENTRIES) return;
-    t->tried = 1;
     t->seen = (fgi_trws_visits){m, s};
-    t->maker = fgi_waves_maker_start(m->s, t->threads, visit_work, &t->seen);
+    fgi_team_ask(&t->team, m->s, s->entries, visit_work, &t->seen);
 }
 
 static int has_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
     fgi_trws_team_begin(m, s);
-    if (t->maker && fgi_waves_maker_look(&t->maker, &t->waves) == FGI_WAVES_LOST) t->tried = 0;
-    if (!t->waves || t->record) return t->waves != NULL;
+    if (!fgi_team_has_waves(&t->team) || t->record) return t->team.waves != NULL;
     t->record = fgi_alloc(2 * m->s->n_vars, sizeof *t->record);
     t->decoded = fgi_alloc(m->s->n_vars, sizeof *t->decoded);
     t->blocks = fgi_alloc(m->s->n_vars / FGI_TRWS_BLOCK + 1, sizeof *t->blocks);
     if (t->record && t->decoded && t->blocks) return 1;
     free(t->record);
     t->record = NULL;
-    fgi_waves_free(t->waves);
-    t->waves = NULL;
+    fgi_team_drop_waves(&t->team);
     return 0;
 }
 
@@ -206,12 +194,12 @@ static void add_up(context *c) {
     fgi_trws *s = c->s;
     const fgi_trws_team *t = s->team;
     const int64_t n = (c->m->s->n_vars + FGI_TRWS_BLOCK - 1) / FGI_TRWS_BLOCK;
-    for (int k = 0; k < t->threads; k++)
+    for (int k = 0; k < t->team.threads; k++)
         if (t->workers[k].progress.bound.forbidden) {
             fgi_progress_take(&s->progress, -INFINITY);
             return;
         }
-    fgi_pool_run(t->pool, n, n / (4 * t->threads) + 1, add_up_blocks, c);
+    fgi_pool_run(t->team.pool, n, n / (4 * t->team.threads) + 1, add_up_blocks, c);
     for (int64_t k = 0; k < n; k++) {
         fgi_trws_add_block(&s->sums, &s->progress); /* what comes before: the constant, or the last block */
         s->progress.bound = t->blocks[s->stage == FORWARD ? k : n - 1 - k].bound;
@@ -223,31 +211,28 @@ static void add_up(context *c) {
 static int sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
     context c = {m, s};
-    s->list = fgi_waves_list(t->waves);
+    s->list = fgi_waves_list(t->team.waves);
     s->record = t->record;
     s->decoded = t->decoded;
     fgi_trws_brief(m, s);
     s->list = NULL;
     s->record = s->decoded = NULL;
-    int complete = fgi_waves_run(t->waves, t->pool, s->meter.deadline, visit_task, &c, NULL);
+    int complete = fgi_waves_run(t->team.waves, t->team.pool, s->meter.deadline, visit_task, &c, NULL);
     fgi_trws_count_left_out(s);
-    for (int k = 0; k < t->threads; k++) complete |= t->workers[k].progress.bound.forbidden;
+    for (int k = 0; k < t->team.threads; k++) complete |= t->workers[k].progress.bound.forbidden;
     if (!complete) return 0;
     add_up(&c);
-    t->under_way = 0;
+    t->team.under_way = 0;
     return 1;
 }
 
 void fgi_trws_forget_sweep(fgi_trws *s) {
-    if (s->team) s->team->under_way = 0;
+    if (s->team) s->team->team.under_way = 0;
 }
 
 int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s) {
-    fgi_trws_team *t = s->team;
+    fgi_team *t = &s->team->team;
     const int fresh = s->node == 0 && s->done < 0; /* a sweep that began without waves ends without */
-    if (!t->under_way && fresh && has_waves(m, s)) {
-        fgi_waves_begin(t->waves, s->stage == FORWARD);
-        t->under_way = 1;
-    }
+    if (!t->under_way && fresh && has_waves(m, s)) fgi_team_sweep(t, s->stage == FORWARD);
     return t->under_way ? sweep_in_waves(m, s) : fgi_trws_sweep_in_step(m, s);
 }

@@ -8,10 +8,9 @@
 #include "gdmm/team.h"
 
 enum {
-    LEAST_ENTRIES = 1 << 15, /* entries of a sweep: starting a thread takes as long as some sweeps over fewer */
-    LINK_WORK = 60,          /* the fixed cost of a message in nanoseconds, as on grids of binary variables */
-    VARIABLE_WORK = 40,      /* the fixed cost of a visit in nanoseconds */
-    COLD = 32                /* visits that it takes the hardware to foresee the next ones, at a new place */
+    LINK_WORK = 60,     /* the fixed cost of a message in nanoseconds, as on grids of binary variables */
+    VARIABLE_WORK = 40, /* the fixed cost of a visit in nanoseconds */
+    COLD = 32           /* visits that it takes the hardware to foresee the next ones, at a new place */
 };
 
 int64_t gdmm_link_work(const gdmm *g, const fgi_link *l) {
@@ -24,7 +23,7 @@ int64_t gdmm_link_work(const gdmm *g, const fgi_link *l) {
 
 /* Structure and tables alone: sweeps go on while the maker asks. */
 static double visit_work(const void *of, int64_t i) {
-    const gdmm *g = ((const gdmm_team *)of)->seen;
+    const gdmm *g = of;
     const fgi_structure *st = g->model->s;
     double work = VARIABLE_WORK;
     for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
@@ -35,17 +34,8 @@ static double visit_work(const void *of, int64_t i) {
     return work;
 }
 
-/* They are made beside what is left of the set-up. */
-static void begin_waves(const gdmm *g, gdmm_team *t) {
-    if (t->tried || t->entries < LEAST_ENTRIES) return;
-    t->tried = 1;
-    t->maker = fgi_waves_maker_start(g->model->s, t->threads, visit_work, t);
-}
-
-static int has_waves(const gdmm *g, gdmm_team *t) {
-    begin_waves(g, t);
-    if (t->maker && fgi_waves_maker_look(&t->maker, &t->waves) == FGI_WAVES_LOST) t->tried = 0;
-    return t->waves != NULL;
+static void ask_for_waves(const gdmm *g, gdmm_team *t) {
+    fgi_team_ask(&t->team, g->model->s, t->entries, visit_work, g);
 }
 
 static int64_t n_blocks(const gdmm *g) { return (g->model->s->n_vars + GDMM_SWEEP_BLOCK - 1) / GDMM_SWEEP_BLOCK; }
@@ -56,34 +46,29 @@ int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
     gdmm_team *t = fgi_calloc(1, sizeof *t);
     s->team = t;
     if (!t) return 0;
-    t->pool = g->solver->pool;
-    t->threads = g->n_workers;
-    t->seen = g;
+    if (!fgi_team_begin(&t->team, g->solver->pool, g->n_workers)) return 0;
     for (int64_t f = 0; f < st->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
         t->entries += fgi_view_work(g->model, &v);
     }
-    t->hands = fgi_take_zero(&t->arena, t->threads, gdmm_hand);
+    t->hands = fgi_take_zero(&t->arena, g->n_workers, gdmm_hand);
     t->tops = fgi_take(&t->arena, st->n_vars, double);
     t->blocks = fgi_take(&t->arena, n_blocks(g), gdmm_tops);
-    t->counters = fgi_take_zero(&t->arena, t->threads, fgi_counter);
-    t->parts = fgi_take_zero(&t->arena, t->threads, gdmm_part);
-    for (int k = 0; t->hands && k < t->threads; k++) gdmm_hand_take(g, &t->hands[k], &g->workers[k], &t->arena);
-    if (!t->arena.failed) begin_waves(g, t);
+    for (int k = 0; t->hands && k < g->n_workers; k++) {
+        gdmm_hand_take(g, &t->hands[k], &g->workers[k], &t->arena);
+        t->team.own[k] = t->hands[k].given;
+    }
+    if (!t->arena.failed) ask_for_waves(g, t); /* they are made beside what is left of the set-up */
     return !t->arena.failed;
 }
 
 void gdmm_team_rest(gdmm_team *t) {
-    if (!t) return;
-    if (t->maker) t->tried = 0;
-    fgi_waves_maker_free(t->maker);
-    t->maker = NULL;
+    if (t) fgi_team_rest(&t->team);
 }
 
 void gdmm_team_free(gdmm_team *t) {
     if (!t) return;
-    gdmm_team_rest(t);
-    fgi_waves_free(t->waves);
+    fgi_team_end(&t->team);
     fgi_arena_free(&t->arena);
     free(t);
 }
@@ -130,7 +115,7 @@ static void ask_for_next(const gdmm *g, const gdmm_sweep *s, int64_t then, int64
 static int visit_task(void *of, int64_t begin, int64_t end, int64_t then, int worker) {
     context *c = of;
     const gdmm_team *t = c->s->team;
-    const int32_t *list = fgi_waves_list(t->waves);
+    const int32_t *list = fgi_waves_list(t->team.waves);
     const int64_t cold = then < 0 || list || end - begin < 2 * COLD ? 0 : COLD; /* fewer visits have much to do each */
     for (int64_t place = begin; place < end; place++) {
         const int32_t at = gdmm_sweep_variable(c->g, c->s, place), i = list ? list[at] : at;
@@ -162,15 +147,15 @@ static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
     context c = {.g = g, .s = s};
     const fgi_aside aside = {gdmm_beside_piece, g};
     const int complete =
-        fgi_waves_run(t->waves, t->pool, g->deadline, visit_task, &c, gdmm_beside_is_over(g) ? NULL : &aside);
+        fgi_waves_run(t->team.waves, t->team.pool, g->deadline, visit_task, &c, gdmm_beside_is_over(g) ? NULL : &aside);
     if (atomic_load(&c.infeasible)) return -1;
     if (!complete || !gdmm_beside_is_over(g)) return 0;
-    fgi_pool_run(t->pool, n_blocks(g), 1, add_up_blocks, &c);
+    fgi_pool_run(t->team.pool, n_blocks(g), 1, add_up_blocks, &c);
     for (int64_t k = 0; k < n_blocks(g); k++) {
         s->block = t->blocks[k];
         gdmm_sweep_join(s);
     }
-    t->under_way = 0;
+    t->team.under_way = 0;
     return 1;
 }
 
@@ -203,7 +188,7 @@ static void go_on(void *of, int64_t which, int64_t end, int worker) {
 
 static int sweep_beside(gdmm *g, gdmm_sweep *s) {
     pair p = {.g = g, .s = s};
-    fgi_pool_run(s->team->pool, 2, 1, go_on, &p);
+    fgi_pool_run(s->team->team.pool, 2, 1, go_on, &p);
     return p.done > 0 && !gdmm_beside_is_over(g) ? 0 : p.done; /* a complete sweep stays so until the next call */
 }
 
@@ -212,14 +197,14 @@ static int sweep_beside(gdmm *g, gdmm_sweep *s) {
 int gdmm_team_step(gdmm *g, gdmm_sweep *s) {
     gdmm_team *t = s->team;
     int done = GDMM_ALONE;
-    if (!t->under_way && g->on_trial == 0 && has_waves(g, t) && s->node == 0 && s->edge == 0) {
-        fgi_waves_begin(t->waves, s->forward);
-        t->under_way = 1;
+    if (!t->team.under_way && g->on_trial == 0) {
+        ask_for_waves(g, t);
+        if (fgi_team_has_waves(&t->team) && s->node == 0 && s->edge == 0) fgi_team_sweep(&t->team, s->forward);
     }
-    if (t->under_way) done = sweep_in_waves(g, s);
+    if (t->team.under_way) done = sweep_in_waves(g, s);
     else if (!gdmm_beside_is_over(g)) done = sweep_beside(g, s);
     else if (g->on_trial == 0) done = gdmm_sweep_in_step(g, s);
-    for (int k = 0; k < t->threads; k++) {
+    for (int k = 0; k < t->team.threads; k++) {
         g->sweep_entries += t->hands[k].entries;
         t->hands[k].entries = 0;
     }
