@@ -24,6 +24,7 @@ import fginfer
 from fginfer import commands, startup
 from fginfer.core.door import compiler, cpu_path
 from fginfer.errors import FginferError
+from fginfer.plugins import added
 from fginfer.printable import printable
 from fginfer.startup import BAD_INPUT, FAILED, STOPPED
 
@@ -87,8 +88,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser with all commands."""
+def make_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser with all commands; those of other packages are looked for if the first word is none of ours."""
     parser = _Parser(
         prog="fginfer",
         description="MAP inference in factor graphs. Scores are maximised; energy = -score.",
@@ -102,6 +103,10 @@ def make_parser() -> argparse.ArgumentParser:
         module = import_module(f"fginfer.commands.{name}")
         if hasattr(module, "register"):  # helper modules have none
             module.register(subparsers)
+    if not argv or argv[0] not in subparsers.choices:
+        for name, register in added("commands").items():
+            if name not in subparsers.choices:
+                register(subparsers)
     for command in subparsers.choices.values():
         _complete_no_files(command)
     return parser
@@ -162,7 +167,7 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    parser = make_parser()
+    parser = make_parser(sys.argv[1:] if argv is None else argv)
     _complete(parser)
     try:
         args = parser.parse_args(argv)

@@ -15,6 +15,7 @@ from fginfer.core.solver import native_methods
 from fginfer.engine import Engine, NativeEngine, Settings, check_settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
+from fginfer.plugins import added
 
 # Name -> module and class of an engine written in Python (see fginfer.engine.Engine); a module may be absent.
 _PYTHON = {"auto": ("fginfer.portfolio.auto", "AutoEngine")}
@@ -31,11 +32,16 @@ def python_methods() -> dict[str, Any]:
 
 
 def available_methods() -> tuple[str, ...]:
-    """The names that solve(method=...) takes, the default first.
+    """The names that solve(method=...) takes, the default first; those that other packages add are the last.
 
     >>> available_methods()[0]
     'auto'
     """
+    return (*own_methods(), *(name for name in added("methods") if name not in own_methods()))
+
+
+def own_methods() -> tuple[str, ...]:
+    """The names that need no other package, the default first."""
     names = [*python_methods(), *native_methods()]
     return (default_method(), *(name for name in names if name != default_method()))
 
@@ -71,7 +77,7 @@ def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine
     """The engine for settings.method; SettingsError if there is none of that name."""
     if settings.method in native_methods():
         return NativeEngine(graph.snapshot(), settings)
-    make = python_methods().get(settings.method)
+    make = python_methods().get(settings.method) or added("methods").get(settings.method)
     if make is None:
         names = available_methods()
         meant = did_you_mean(str(settings.method), names)

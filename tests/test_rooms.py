@@ -36,7 +36,10 @@ C_ARROWS: dict[str, set[str]] = {
 # The rooms of the package: their modules, and what they may import besides themselves. "package" is fginfer itself,
 # with the names that users see.
 PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
-    "tools": ("errors names options archives unpacking blas budget replacing html startup crew printable", set()),
+    "tools": (
+        "errors names options archives unpacking blas budget replacing html startup crew printable plugins",
+        set(),
+    ),
     "core": ("core", {"tools"}),
     "results": ("result log terminal plots", {"tools", "core"}),
     "model": (

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
 
 from fginfer.condition import Conditioned
 from fginfer.errors import SettingsError
-from fginfer.formats import FORMATS, read, read_evidence
+from fginfer.formats import FORMATS, all_formats, read, read_evidence
 from fginfer.graph import FactorGraph
 from fginfer.names import variable_text
 from fginfer.solver import Solver
@@ -23,7 +24,7 @@ def add_model(parser: argparse.ArgumentParser, evidence: bool = True) -> None:
         metavar="FILE",
         help=f"a model: {extensions()}, also with .gz .xz .bz2; - is standard input (with --format)",
     )
-    add_format(parser, "--format", "FILE", list(FORMATS))
+    add_format(parser, "--format", "FILE", list(FORMATS), all_formats)
     add_max_memory(parser)
     if evidence:
         parser.add_argument("--evidence", metavar="F", help="a UAI evidence file: variables that are fixed")
@@ -41,12 +42,14 @@ def extensions() -> str:
     return " ".join(e for known in FORMATS.values() for e in known.extensions)
 
 
-def add_format(parser: argparse.ArgumentParser, flag: str, of: str, names: list[str]) -> None:
-    """An option that names a format; the shell completes it."""
+def add_format(
+    parser: argparse.ArgumentParser, flag: str, of: str, names: list[str], every: Callable[[], Iterable[str]]
+) -> None:
+    """An option that names a format; the shell completes it, those of other packages, too."""
     action: Any = parser.add_argument(
         flag, metavar="NAME", help=f"format of {of}, if its name does not tell: {', '.join(names)}"
     )
-    action.completer = lambda **_: names
+    action.completer = lambda **_: list(every())
 
 
 def check_model_first(args: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from fginfer.commands.common import add_format, add_model, conditioned, load
-from fginfer.formats import FORMATS, write
+from fginfer.formats import FORMATS, all_formats, write
 from fginfer.formats.scaling import whole_costs
 
 EXAMPLES = """examples:
@@ -28,7 +28,8 @@ def register(subparsers: Any) -> None:
     )
     add_model(parser)
     parser.add_argument("target", metavar="TARGET", help="the file to write; - is standard output")
-    add_format(parser, "--to", "TARGET", [name for name, known in FORMATS.items() if known.write])
+    ours = [name for name, known in FORMATS.items() if known.write]
+    add_format(parser, "--to", "TARGET", ours, lambda: (n for n, known in all_formats().items() if known.write))
     parser.add_argument(
         "--scale",
         type=float,

@@ -34,7 +34,7 @@ from fginfer.formats import read_solution, write_solution
 from fginfer.formats.streams import check_writable
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
-from fginfer.methods import available_methods, default_method, explained
+from fginfer.methods import available_methods, default_method, explained, own_methods
 from fginfer.parts.plan import PartsPlan
 from fginfer.parts.sharded import Sharded
 from fginfer.parts.solver import PartsSolver
@@ -66,7 +66,7 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
-    names = ", ".join(available_methods())
+    names = ", ".join(own_methods())
     method: Any = parser.add_argument("--method", metavar="M", help=f"one of {names} (default {default_method()})")
     method.completer = lambda **_: list(available_methods())
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds, set-up included (default: none)")

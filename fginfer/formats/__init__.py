@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from os import PathLike
 from pathlib import Path
@@ -31,6 +31,7 @@ from fginfer.formats.uai import read_uai, write_uai
 from fginfer.formats.wcsp import read_wcsp, write_wcsp
 from fginfer.formats.xmlbif import read_xmlbif, write_xmlbif
 from fginfer.graph import FactorGraph
+from fginfer.plugins import added
 
 __all__ = ["FORMATS", "read", "read_evidence", "read_solution", "write", "write_evidence", "write_solution"]
 
@@ -121,6 +122,21 @@ FORMATS: dict[str, Format] = {
 }
 
 
+def all_formats() -> dict[str, Format]:
+    """Ours, and those that other packages add."""
+    return {**added("formats"), **FORMATS}
+
+
+def _format_of(name: str) -> Format | None:
+    return FORMATS.get(name) or added("formats").get(name)
+
+
+def _known(name: str) -> Format:
+    found = _format_of(name)
+    assert found is not None
+    return found
+
+
 def _file(path: str | PathLike[str], call: str) -> Path:
     if not isinstance(path, str | PathLike):
         raise SettingsError(f"{call} takes the name of a file (a text or a Path), not {type(path).__name__}")
@@ -131,15 +147,21 @@ def _file(path: str | PathLike[str], call: str) -> Path:
 
 def _named(name: str, path: Path) -> str:
     if not isinstance(name, str):
-        raise SettingsError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
-    if name.lower() not in FORMATS:
-        raise FormatError(f"there is no format {name!r}; known are {', '.join(FORMATS)}", str(path))
+        raise SettingsError(f"format must be one of {', '.join(all_formats())}, not {name!r}")
+    if _format_of(name.lower()) is None:
+        raise FormatError(f"there is no format {name!r}; known are {', '.join(all_formats())}", str(path))
     return name.lower()
 
 
 def _by_extension(path: Path) -> str | None:
     extension = split_compression(path)[0].suffix.lower()
-    return next((name for name, known in FORMATS.items() if extension in known.extensions), None)
+    if not extension:
+        return None
+    return _with_extension(extension, FORMATS) or _with_extension(extension, added("formats"))
+
+
+def _with_extension(extension: str, formats: Mapping[str, Format]) -> str | None:
+    return next((name for name, known in formats.items() if extension in known.extensions), None)
 
 
 def _refuse_name(path: Path, call: str) -> NoReturn:
@@ -147,11 +169,12 @@ def _refuse_name(path: Path, call: str) -> NoReturn:
         raise FormatError("standard input and output have no extension: name a format (--format, --to)", str(path))
     if os.path.isdir(path):  # False for a name that no file can have
         raise FormatError("is a folder, not a file", str(path))
-    every = " ".join(e for known in FORMATS.values() for e in known.extensions if call == "read" or known.write)
+    usable = {name: known for name, known in all_formats().items() if call == "read" or known.write}
+    extensions = " ".join(e for known in usable.values() for e in known.extensions)
     look = ", and its text looks like none of these" if call == "read" and os.path.isfile(path) else ""
     raise FormatError(
-        f"unknown extension {split_compression(path)[0].suffix.lower()!r}{look}; known are {every}, or name a format "
-        f"(format=, --format): {', '.join(name for name, known in FORMATS.items() if call == 'read' or known.write)}",
+        f"unknown extension {split_compression(path)[0].suffix.lower()!r}{look}; known are {extensions}, or name a "
+        f"format (format=, --format): {', '.join(usable)}",
         str(path),
     )
 
@@ -163,7 +186,7 @@ def _reader_of(path: Path, name: str | None) -> str:
     found = _by_extension(path) or recognised(path)
     if found is None:
         _refuse_name(path, "read")
-    if found not in FORMATS:
+    if _format_of(found) is None:
         raise FormatError(f"it looks like {found}, a format that is not read; read are {', '.join(FORMATS)}", str(path))
     return found
 
@@ -176,7 +199,7 @@ def _hint(path: Path, tried: str) -> str:
     seems = recognised(path)
     if seems is not None and seems not in FORMATS:
         return f"; it looks like {seems}, a format that is not read"
-    if seems is None or seems == tried or FORMATS[seems].read == FORMATS[tried].read or tried == "lg":
+    if seems is None or seems == tried or FORMATS[seems].read == _known(tried).read or tried == "lg":
         return ""
     return f"; it looks like {seems} ({FORMATS[seems].text}): format='{seems}' or --format {seems} reads it as that"
 
@@ -210,7 +233,7 @@ def read(
         raise FormatError("this is text, not the name of a file: write it to a file first, or pipe it to '-'")
     chosen = _reader_of(file, format)
     try:
-        graph = FORMATS[chosen].read(file, Budget(file, max_memory, threads=threads))
+        graph = _known(chosen).read(file, Budget(file, max_memory, threads=threads))
     except MissingFileError:
         raise
     except FormatError as error:
@@ -248,9 +271,9 @@ def write(
         raise ModelError(f"write takes a FactorGraph, then the name of a file; the first is {type(graph).__name__}")
     file = _file(path, "write")
     name = _named(format, file) if format is not None else _by_extension(file) or _refuse_name(file, "write")
-    chosen = FORMATS[name]
+    chosen = _known(name)
     if chosen.write is None:
-        written = ", ".join(name for name, known in FORMATS.items() if known.write)
+        written = ", ".join(name for name, known in all_formats().items() if known.write)
         raise FormatError(f"{name} files are read, not written; written are {written}", str(file))
     if graph.cutoff > -inf and not chosen.has_cutoff and not drop_cutoff:
         holders = ", ".join(known.extensions[0] for known in FORMATS.values() if known.has_cutoff)
