@@ -180,8 +180,8 @@ static double least_advantage(ps_work *w, const ps_factor *f, int32_t slot, int3
         for (int64_t i = 0; i < inner; i++)
             if (low[i] > -INFINITY && high[i] - low[i] < least) least = high[i] - low[i];
     }
-    const int64_t rows = states / card;
-    ps_spend(w, (double)rows);
+    const int64_t others = states / card;
+    ps_spend(w, (double)others);
     return least < INFINITY && least > -INFINITY ? least * f->weight : least;
 }
 
