@@ -49,6 +49,11 @@ void fgi_crf_free(fgi_crf *c);
 int64_t fgi_crf_dimension(const fgi_crf *c);
 int64_t fgi_crf_cells(const fgi_crf *c);
 void fgi_crf_get_info(const fgi_crf *c, fgi_crf_info *info);
+/* From here on, values, gradients and curvatures look at the clock before each block of examples, and are left at the
+ * deadline (fgi_clock; INFINITY at first): they return FGI_OK, fgi_crf_is_late says so until the next deadline is set,
+ * and what they have written means nothing. The value has to be asked for again. */
+void fgi_crf_set_deadline(fgi_crf *c, double deadline);
+int fgi_crf_is_late(const fgi_crf *c);
 /* The loss at w, which is zero outside support[0 .. n) (ascending; NULL: anywhere). */
 fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err);
 /* gradient[k] = d loss / d w[set[k]] (NULL: all coordinates) at the w of the last value, which must not have changed.

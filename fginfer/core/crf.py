@@ -87,17 +87,38 @@ class CrfLoss:
         check(lib.fgi_crf_gradient(self._handle, pointer(w), pointer(where), len(out), pointer(out), error), error)
         return out
 
+    def set_deadline(self, deadline: float) -> None:
+        """Passes end there, in their middle (:attr:`late`); what they were to find has to be asked for again."""
+        lib.fgi_crf_set_deadline(self._handle, deadline)
+
+    @property
+    def late(self) -> bool:
+        """Whether the deadline has come in the middle of a pass."""
+        return bool(lib.fgi_crf_is_late(self._handle))
+
+    def curvature(self, w: Any, where: NDArray[np.int64], pulls: Reals) -> Reals:
+        """Estimates of second derivatives, at the w of the last :meth:`value`; `pulls`: what the first derivatives are
+        to change by."""
+        w, error = self._weights(w), new_error()
+        out = np.array(pulls, np.float64)
+        check(lib.fgi_crf_curvature(self._handle, pointer(w), pointer(where), len(out), pointer(out), error), error)
+        return out
+
     def serve(self, optimiser: Optimiser) -> bool:
-        """Answers one question of an optimiser; False when there is none."""
+        """Answers one question of an optimiser; False when there is none, or when it came too late (:attr:`late`)."""
         q, error = optimiser.request, new_error()
         if q.ask == lib.FGI_ASK_NOTHING:
             return False
         if q.ask == lib.FGI_ASK_VALUE:
             check(lib.fgi_crf_value(self._handle, q.w, q.set, q.n, self._loss, error), error)
+            if self.late:
+                return False
             optimiser.answer(float(self._loss[0]))
         else:
             call = lib.fgi_crf_gradient if q.ask == lib.FGI_ASK_GRADIENT else lib.fgi_crf_curvature
             check(call(self._handle, q.w, q.set, q.n, q.gradient, error), error)
+            if self.late:
+                return False
             optimiser.answer()
         return True
 

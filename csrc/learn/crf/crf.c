@@ -57,7 +57,7 @@ static void block_up(const job *j, int64_t block, crf_worker *k) {
 static void blocks_up(void *context, int64_t begin, int64_t end, int worker) {
     const job *j = context;
     const int64_t base = j->span < 0 ? 0 : j->c->span[j->span];
-    for (int64_t b = begin; b < end; b++) block_up(j, base + b, &j->c->workers[worker]);
+    for (int64_t b = begin; b < end && !crf_is_late(j->c); b++) block_up(j, base + b, &j->c->workers[worker]);
 }
 
 static void run_up(job *j) {
@@ -67,6 +67,13 @@ static void run_up(job *j) {
 }
 
 /* ---- value ----------------------------------------------------------------------------------------------------- */
+
+void fgi_crf_set_deadline(fgi_crf *c, double deadline) {
+    c->deadline = deadline;
+    atomic_store(&c->late, 0);
+}
+
+int fgi_crf_is_late(const fgi_crf *c) { return atomic_load(&c->late); }
 
 fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_t n, double *loss, fgi_error *err) {
     const double *nonzero = c->touched.possible && support ? NULL : w;
@@ -89,14 +96,14 @@ fgi_rc fgi_crf_value(fgi_crf *c, const double *w, const int64_t *support, int64_
 static void unit_down(const job *j, int64_t unit, crf_worker *k) {
     fgi_crf *c = j->c;
     const int by_kinds = c->kinds.adding != CRF_BY_PAIRS;
-    const int64_t at = unit * (by_kinds ? c->kinds.size : crf_pair_size(c));
+    const int64_t at = unit * (by_kinds ? c->kinds.size : c->pair_stride);
     double *scaled = (by_kinds ? c->kinds.scaled : c->pair_scaled) + at;
     double *direct = (by_kinds ? c->kinds.direct : c->pair_direct) + at;
     int64_t from = c->unit[unit], to = c->unit[unit + 1];
     if (from < c->span[j->span]) from = c->span[j->span];
     if (to > c->span[j->span + 1]) to = c->span[j->span + 1];
     k->w = j->w;
-    for (int64_t b = from; b < to; b++) {
+    for (int64_t b = from; b < to && !crf_is_late(j->c); b++) {
         double *cells = cells_of(j, k, b), *messages = messages_of(j, k, b);
         const int32_t *labels = labels_of(j, k, b);
         for (int64_t i = c->block[b]; i < c->block[b + 1]; i++) {
@@ -113,12 +120,33 @@ static void units_down(void *context, int64_t begin, int64_t end, int worker) {
     for (int64_t u = begin; u < end; u++) unit_down(j, u, &j->c->workers[worker]);
 }
 
-static double pair_derivative(const fgi_crf *c, int64_t at, int curvature) { /* at: place in the tables */
-    const int64_t pairs = crf_pair_size(c), square = (int64_t)c->data.n_labels * c->data.n_labels;
+int crf_clear_pairs(fgi_crf *c, int64_t stride) {
+    int64_t all;
+    if (!fgi_mul(c->n_units, stride, &all)) return 0;
+    if (all > c->pair_room || !c->pair_scaled) {
+        free(c->pair_scaled), free(c->pair_direct);
+        c->pair_scaled = fgi_alloc(all, sizeof(double));
+        c->pair_direct = fgi_alloc(all, sizeof(double));
+        if (!c->pair_scaled || !c->pair_direct) {
+            c->pair_room = 0;
+            return 0;
+        }
+        c->info.memory += 16 * (all - c->pair_room);
+        c->pair_room = all;
+    }
+    c->pair_stride = stride;
+    memset(c->pair_scaled, 0, (size_t)all * sizeof(double));
+    memset(c->pair_direct, 0, (size_t)all * sizeof(double));
+    return 1;
+}
+
+/* at: place in the tables; from: among the sums. */
+static double pair_derivative(const fgi_crf *c, int64_t at, int64_t from, int curvature) {
+    const int64_t square = (int64_t)c->data.n_labels * c->data.n_labels;
     double scaled = 0, direct = 0;
     for (int64_t u = 0; u < c->n_units; u++) {
-        scaled += c->pair_scaled[u * pairs + at];
-        direct += c->pair_direct[u * pairs + at];
+        scaled += c->pair_scaled[u * c->pair_stride + from];
+        direct += c->pair_direct[u * c->pair_stride + from];
     }
     if (c->table) direct += scaled * c->table[at / square].exp[at % square];
     /* the residuals of pseudo-likelihood have had the truth taken away, twice an edge; a curvature is close to the
@@ -142,8 +170,10 @@ static fgi_rc derivatives(
     c->few_pairs = few ? set + unary : NULL;
     c->n_few = n - unary;
     if (!again && c->kinds.possible && !crf_kinds_begin_sums(c, set, unary, n)) return fgi_no_memory(err);
-    for (int64_t k = 0; !again && !c->kinds.possible && k < c->n_units * pairs; k++)
-        c->pair_scaled[k] = c->pair_direct[k] = 0;
+    if (!again && !c->kinds.possible) {
+        c->packed_pairs = few && !c->pseudo && !(c->prune.mass > 0);
+        if (!crf_clear_pairs(c, c->packed_pairs ? c->n_few : pairs)) return fgi_no_memory(err);
+    }
     job j = {.c = c, .w = w, .set = set, .gradient = out, .square = square};
     if (c->touched.now) {
         c->info.derivatives += n;
@@ -158,11 +188,14 @@ static fgi_rc derivatives(
     }
     if (!again) c->all_pairs = !few && c->kinds.adding != CRF_OF_ENTRIES;
     c->few_pairs = NULL;
-    c->went_down = 1;
+    c->went_down = !crf_is_late(c);
     c->info.derivatives += n;
     if (c->kinds.possible) crf_kinds_derivatives(&j, unary, n);
     else
-        for (int64_t k = unary; k < n; k++) out[k] = pair_derivative(c, (set ? set[k] : k) - c->unary, square);
+        for (int64_t k = unary; k < n; k++) {
+            const int64_t at = (set ? set[k] : k) - c->unary;
+            out[k] = pair_derivative(c, at, c->packed_pairs ? k - unary : at, square);
+        }
     return FGI_OK;
 }
 

@@ -1,6 +1,7 @@
 /* learn/crf/crf.h - inside of conditional random fields: data by feature, blocks of examples, memory of the sums. */
 #ifndef FGI_CRF_H
 #define FGI_CRF_H
+#include <stdatomic.h>
 #include "fginfer_learn_crf.h"
 #include "base/assert.h"
 #include "base/pool.h"
@@ -163,9 +164,12 @@ struct fgi_crf {
     int went_down; /* the kept cells are residuals already */
     uint8_t *logs; /* per example: its sums are in log space */
     double *block_loss;
-    double *pair_scaled, *pair_direct; /* n_units x tables: sums of own x q, and of probabilities */
-    const int64_t *few_pairs;          /* gradients: the weights of pairs asked for, where they are few; NULL: all */
+    /* Per unit: sums of own x q, and of probabilities; of all tables, or, if packed_pairs, of few_pairs one by one. */
+    double *pair_scaled, *pair_direct;
+    int64_t pair_stride, pair_room;
+    const int64_t *few_pairs; /* gradients: the weights of pairs asked for, where they are few; NULL: all */
     int64_t n_few;
+    int packed_pairs;
     int all_pairs;        /* the sums over pairs are those of all of them */
     double *pair_truth;   /* how often each pair is true, weighted */
     double *token_weight; /* that of its example; NULL: 1 */
@@ -184,8 +188,17 @@ struct fgi_crf {
     fgi_pool *pool;
     int threads;
     crf_worker *workers;
+    double deadline; /* on the clock of fgi_clock */
+    atomic_int late; /* it has come in the middle of a call */
     fgi_crf_info info;
 };
+
+/* Looked at before each block of examples: what is done after that means nothing. */
+static inline int crf_is_late(fgi_crf *c) {
+    if (!atomic_load_explicit(&c->late, memory_order_relaxed) && fgi_clock() >= c->deadline)
+        atomic_store_explicit(&c->late, 1, memory_order_relaxed);
+    return atomic_load_explicit(&c->late, memory_order_relaxed);
+}
 
 static inline int64_t crf_cell(const fgi_crf *c, int64_t token) {
     fgi_assert(token >= 0 && token <= c->tokens);
@@ -256,7 +269,7 @@ void crf_kinds_derivatives(const crf_job *j, int64_t first, int64_t n);
 
 /* Most units of blocks, and doubles for sums over pairs that they share. */
 #define CRF_MAX_UNITS 64
-#define CRF_PAIR_ROOM (1 << 24)
+#define CRF_PAIR_ROOM (1 << 22)
 void crf_cut_units(fgi_crf *c, int64_t size);
 
 /* Labels so few that a row of them is added as fast as a part of it. */
@@ -284,6 +297,10 @@ void crf_count_truth(fgi_crf *c);
 double crf_example_up(crf_worker *k, int64_t i, double *cells, int32_t *labels, double *messages, double *truth);
 void crf_example_down(crf_worker *k, int64_t i, double *cells, const int32_t *labels, double *messages,
     double *pair_scaled, double *pair_direct);
+
+/* learn/crf/crf.c: room for the sums of so many pairs in each unit, all zero; 0: no memory. Sums of all pairs are large,
+ * and may never be wanted. */
+int crf_clear_pairs(fgi_crf *c, int64_t stride);
 
 /* learn/crf/prune.c */
 int crf_prune_create(fgi_crf *c, double mass);

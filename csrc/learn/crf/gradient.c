@@ -77,8 +77,10 @@ static void add_entries(
 static void add_window(const crf_job *j, int64_t first, int64_t last, int64_t to, int one, double *row) {
     const fgi_crf *c = j->c;
     const crf_pattern *p = &c->wanted;
+    enum { LOOK = 64 }; /* features between two looks at the clock */
     for (int64_t k = first; k < last; k++) {
         const int64_t f = j->set ? p->features[k] : k, end = c->column_begin[f + 1], i = c->cursor[k];
+        if (k % LOOK == 0 && crf_is_late(j->c)) return;
         if (c->bits.wanted && c->bits.slot[f] >= 0) continue;
         if (i == end || c->column_token[i] >= to) continue;
         if (!one && to < j->to && end - c->column_begin[f] <= FEW) continue;

@@ -190,8 +190,6 @@ static fgi_rc lay_out(fgi_crf *c, int64_t memory, double prune) {
     c->span_messages = fgi_alloc(c->span_message_room, sizeof(double));
     c->logs = fgi_calloc(d->n_examples, 1);
     c->block_loss = fgi_calloc(c->n_blocks, sizeof(double));
-    c->pair_scaled = fgi_calloc(c->n_units * pairs, sizeof(double));
-    c->pair_direct = fgi_calloc(c->n_units * pairs, sizeof(double));
     c->pair_truth = fgi_calloc(pairs, sizeof(double));
     if (c->weight && !(c->token_weight = fgi_alloc(c->tokens, sizeof(double)))) return FGI_NO_MEMORY;
     for (int64_t i = 0; c->weight && i < d->n_examples; i++)
@@ -205,11 +203,9 @@ static fgi_rc lay_out(fgi_crf *c, int64_t memory, double prune) {
     }
     fgi_audit(check_blocks(c));
     c->info.kept = c->n_spans == 1;
-    c->info.memory = (c->span_room + c->span_message_room + 2 * c->n_units * pairs) * 8 +
-        d->row_begin[c->tokens] * (d->value ? 12 : 4) + (d->n_features + 1) * 16;
-    return c->span_cells && c->span_messages && c->logs && c->block_loss && c->pair_scaled && c->pair_direct
-        ? FGI_OK
-        : FGI_NO_MEMORY;
+    c->info.memory = (c->span_room + c->span_message_room) * 8 + d->row_begin[c->tokens] * (d->value ? 12 : 4) +
+        (d->n_features + 1) * 16;
+    return c->span_cells && c->span_messages && c->logs && c->block_loss ? FGI_OK : FGI_NO_MEMORY;
 }
 
 /* ---- sets of coordinates --------------------------------------------------------------------------------------- */
@@ -334,6 +330,7 @@ fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi
     c->tokens = data->token_begin[data->n_examples];
     c->pseudo = s->pseudo && data->edges != FGI_EDGES_NONE;
     c->threads = s->threads;
+    c->deadline = INFINITY;
     c->kernels = fgi_sum_kernels_best();
     rc = c->tokens <= INT32_MAX && fgi_mul(data->n_features, c->columns, &c->unary) && fgi_mul(k, k, &pairs) &&
             fgi_mul(pairs, data->edges == FGI_EDGES_NONE ? 0 : data->n_edge_features, &pairs)

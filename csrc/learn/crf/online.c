@@ -57,7 +57,7 @@ fgi_rc fgi_crf_sgd(fgi_crf *c, double *w, double *penalty, double *due, const in
             messages = crf_message(c, to) - crf_message(c, from);
     }
     double *cells = fgi_alloc(longest, sizeof(double)), *up = fgi_alloc(messages, sizeof(double));
-    fgi_rc rc = cells && up ? FGI_OK : fgi_no_memory(err);
+    fgi_rc rc = cells && up && crf_clear_pairs(c, pairs) ? FGI_OK : fgi_no_memory(err);
     c->kinds.adding = CRF_BY_PAIRS;
     fgi_meter meter = {FGI_LEARN_LOOK, 0, deadline};
     while (!rc && *next < m) {

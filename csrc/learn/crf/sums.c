@@ -136,11 +136,12 @@ static void add_pairs(const pair_sums *s, const fgi_sum_edge *e, double *t, doub
     const fgi_sum_kernels *k = s->worker->crf->kernels;
     const int64_t n = e->table->n;
     const fgi_crf *c = s->worker->crf;
-    if (!e->from && !e->to && leave_exp && c->few_pairs) { /* those that are asked for, and no others */
+    if (!e->from && !e->to && c->few_pairs && (leave_exp || c->packed_pairs)) { /* those asked for, and no others */
         const double *left = e->transposed ? e->q : e->own, *right = e->transposed ? e->own : e->q;
         for (int64_t i = 0; i < c->n_few; i++) {
             const int64_t at = c->few_pairs[i] - c->unary, a = at / n;
-            t[at] += x * left[a] * right[at - a * n];
+            const double y = right[at - a * n];
+            t[c->packed_pairs ? i : at] += x * (e->logs ? exp(left[a] + e->table->score[at] + y) : left[a] * y);
         }
         return;
     }

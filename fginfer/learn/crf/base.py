@@ -16,7 +16,9 @@ from fginfer.core.crf import CrfLoss
 from fginfer.core.learn import Edges
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.base import StructuredEstimator
+from fginfer.learn.crf.observed import ObservedLoss, observed_weights
 from fginfer.learn.crf.sgd import SgdSolver
+from fginfer.learn.crf.size import check_size, predicted_bytes
 from fginfer.learn.crf.solver import SOLVERS, CrfPoint, CrfSolver
 from fginfer.learn.data.empties import past_empties
 from fginfer.learn.data.encode import encode
@@ -48,6 +50,9 @@ class CrfEstimator(TopWeights, StructuredEstimator):
     max_iter : steps. time_limit : seconds `fit` may take.
     fit_intercept : adds a feature that is always 1 (penalised as the others are).
     pairwise : False leaves out the transitions.
+    features : "all": a weight for every pair of a feature and a label, and of two labels; "observed": for those that
+        occur together in the training examples (as CRFsuite has it by default), all others are zero. With hundreds
+        of labels that takes a fraction of the memory and time; what never occurred is then not held to be unlikely.
     memory : bytes for marginals kept between a value and its gradient; beyond that they are computed again.
     prune : for large label sets: the probability mass of the answers that the sums of an example may leave out (say
         1e-9; 0: none). What is left out is certified, token by token, by bounds on the labels' probabilities:
@@ -68,7 +73,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
 
     models: ClassVar[tuple[str, ...]] = ("chain", "graph", "multiclass")
     run_settings: ClassVar[tuple[str, ...]] = (
-        "model", "solver", "l1", "l2", "fit_intercept", "pairwise", "prune", "solver_options",
+        "model", "solver", "l1", "l2", "fit_intercept", "pairwise", "features", "prune", "solver_options",
     )  # fmt: skip
     # what the base class reads, and random fields have no use for
     model: str = "chain"
@@ -90,6 +95,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         verbose: int = 0,
         fit_intercept: bool = True,
         pairwise: bool = True,
+        features: str = "all",
         memory: int = 1 << 30,
         prune: float = 0.0,
         eval_every: int = 0,
@@ -110,6 +116,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         self.verbose = verbose
         self.fit_intercept = fit_intercept
         self.pairwise = pairwise
+        self.features = features
         self.memory = memory
         self.prune = prune
         self.eval_every = eval_every
@@ -124,6 +131,10 @@ class CrfEstimator(TopWeights, StructuredEstimator):
     def _check_settings(self) -> None:
         if self.solver not in (*SOLVERS, "sgd"):
             raise SettingsError(f"solver must be one of {', '.join(SOLVERS)}, sgd, not {self.solver!r}")
+        if self.features not in ("all", "observed"):
+            raise SettingsError(f"features must be all or observed, not {self.features!r}")
+        if self.features == "observed" and self.solver == "sgd":
+            raise SettingsError("sgd steps on all features: features='observed' is for the other solvers")
         for name in ("l1", "l2", "memory"):
             value = getattr(self, name)
             if not is_number(value, whole=name == "memory") or not 0 <= value < np.inf:
@@ -203,6 +214,21 @@ class CrfEstimator(TopWeights, StructuredEstimator):
     def _pseudo(self, data: Encoded) -> bool:
         return False
 
+    def _check_size(self, data: Encoded, classes: NDArray[Any]) -> None:
+        """Of a training run, before it takes any memory."""
+        parent, k = self._taxonomy(classes), len(classes)
+        columns = k if parent is None else len(parent)
+        tables = 0 if data.edges == Edges.NONE else data.n_edge_features
+        whole = data.rows.shape[1] * columns + tables * k * k
+        observed = self.features == "observed"
+        weights = len(observed_weights(data, parent, whole)) if observed else whole
+        kept = (self.solver_options or {}).get("memory", 10)
+        pairs = int(kept) if is_number(kept, whole=True) else 10
+        size = predicted_bytes(
+            self.solver, weights, whole, int(data.token_begin[-1]), columns, tables, int(self.memory), pairs
+        )
+        check_size(size, weights, k, observed)
+
     # ---- training
 
     def _prepare(self, X: Any, y: Any, offsets: ArrayLike | None) -> tuple[Encoded, CrfLoss]:
@@ -228,6 +254,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         weight = self._example_weights(data)
         if self.prune > 0 and data.choice_begin is not None:
             raise DataError("candidate lists leave out labels already: prune must be 0")
+        self._check_size(data, classes)
         loss = self._make_loss(data, classes, weight)
         self.classes_, self.n_features_in_ = classes, n_features
         self.n_edge_features_, self.edge_kind_, self.label_lists_ = data.n_edge_features, data.edge_kind, False
@@ -250,7 +277,12 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         if self.solver == "sgd":
             solver = SgdSolver(loss, data, self.l1, self.l2, seed, options)
         else:
-            solver = CrfSolver(self.solver, loss, data, self.l1, self.l2, self.tol, seed, options, start)
+            some: CrfLoss | ObservedLoss = loss
+            if self.features == "observed":
+                places = observed_weights(data, self._taxonomy(self.classes_), loss.dimension)
+                some = ObservedLoss(loss, places)
+                start = None if start is None else start[places]
+            solver = CrfSolver(self.solver, some, data, self.l1, self.l2, self.tol, seed, options, start)
         self._train(solver, Checkpoints(self, data, solver, None, seed), seed, begin)
         self.weights_ = solver.weights()
         self.history_: list[CrfPoint] = solver.history

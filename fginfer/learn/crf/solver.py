@@ -14,7 +14,9 @@ from fginfer.core import clock
 from fginfer.core.crf import CrfLoss
 from fginfer.core.optimise import Optimiser
 from fginfer.errors import SettingsError
+from fginfer.learn.crf.observed import ObservedLoss
 from fginfer.learn.data.examples import Encoded, Reals
+from fginfer.learn.run.interrupts import OutOfTime
 from fginfer.learn.run.trainer import Measured, Trainer
 
 SOLVERS = ("proxqn", "owlqn", "proxgrad", "bcd")
@@ -64,7 +66,7 @@ class CrfSolver(Trainer):
     """Minimises l1 |w|_1 + l2/2 |w|^2 - sum of log-likelihoods."""
 
     def __init__(
-        self, name: str, loss: CrfLoss, data: Encoded, l1: float, l2: float, tol: float, seed: int,
+        self, name: str, loss: CrfLoss | ObservedLoss, data: Encoded, l1: float, l2: float, tol: float, seed: int,
         options: dict[str, Any], start: Reals | None = None,
     ) -> None:  # fmt: skip
         from fginfer.learn.solvers.registry import build  # the registry knows the other solvers
@@ -79,6 +81,7 @@ class CrfSolver(Trainer):
             shrink=chosen.shrink, curvature=chosen.curvature, forget=chosen.forget,
             samples=max(1, loss.n_examples), seed=seed, start=start,
         )  # fmt: skip
+        self.deadline = inf  # of the run: passes end there, in their middle
         self.history: list[CrfPoint] = []
         self.seconds = 0.0
         self._stale = False  # whether the loss has forgotten the point that the optimiser is at
@@ -96,10 +99,14 @@ class CrfSolver(Trainer):
 
     def advance(self, deadline: float) -> bool:
         begin, before = clock.now(), self.optimiser.info.iterations
+        self.loss.set_deadline(self.deadline)
         if self._stale:
             q = self.optimiser.ask()
             if q is not None and not q.value:
                 self.loss.value(q.w)
+            if self.loss.late:
+                self.loss.set_deadline(inf)
+                raise OutOfTime
             self._stale = False
         try:
             while self.loss.serve(self.optimiser):
@@ -108,8 +115,12 @@ class CrfSolver(Trainer):
                     return True
                 if clock.now() >= deadline:
                     return False
+            if self.loss.late:
+                self._stale = True
+                raise OutOfTime
             return True
         finally:
+            self.loss.set_deadline(inf)
             self.seconds += clock.now() - begin
 
     def _note(self, more: float) -> None:
@@ -135,7 +146,8 @@ class CrfSolver(Trainer):
         return int(info.passes) * self.loss.n_examples, int(info.touched)
 
     def weights(self) -> Reals:
-        return self.optimiser.weights()
+        found = self.optimiser.weights()
+        return found if isinstance(self.loss, CrfLoss) else self.loss.spread(found)
 
     def export(self) -> dict[str, NDArray[Any]]:
         return {**self.optimiser.export(), "seconds": np.array([self.seconds])}

@@ -103,9 +103,9 @@ def drive(
     """
     begin = (clock.now() if begin is None else begin) - progress.elapsed
     run = _Run(solver, limits, verbose, callback, save, progress, begin)
-    oracle = solver.oracle
-    if hasattr(oracle, "deadline"):  # one that can stop by itself
-        oracle.deadline = run.deadline
+    stops = [part for part in (solver, solver.oracle) if hasattr(part, "deadline")]  # in the middle of a pass
+    for part in stops:
+        part.deadline = run.deadline
     with Interrupts() as interrupts:
         try:
             status = run.loop(interrupts)
@@ -115,8 +115,8 @@ def drive(
             status = "interrupted"
             run.record(run.unmeasured)
         finally:
-            if hasattr(oracle, "deadline"):
-                oracle.deadline = inf
+            for part in stops:
+                part.deadline = inf
         if status != "interrupted" or interrupts.waits:  # else it may be half-way through a step
             run.save()
     count = "1 pass" if run.done.passes == 1 else f"{run.done.passes} passes"
