@@ -56,7 +56,8 @@ def _pairs(data: Encoded, k: int, size: int) -> Places:
         first = np.setdiff1d(np.arange(len(truth)), data.token_begin[1:] - 1)
         second = first + 1
     else:
-        assert data.edge_begin is not None and data.edge_u is not None
+        assert data.edge_begin is not None
+        assert data.edge_u is not None
         assert data.edge_v is not None
         base = np.repeat(data.token_begin[:-1], np.diff(data.edge_begin))
         first, second = base + data.edge_u, base + data.edge_v
