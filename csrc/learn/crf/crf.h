@@ -298,8 +298,8 @@ double crf_example_up(crf_worker *k, int64_t i, double *cells, int32_t *labels, 
 void crf_example_down(crf_worker *k, int64_t i, double *cells, const int32_t *labels, double *messages,
     double *pair_scaled, double *pair_direct);
 
-/* learn/crf/crf.c: room for the sums of so many pairs in each unit, all zero; 0: no memory. Sums of all pairs are large,
- * and may never be wanted. */
+/* learn/crf/crf.c: room for the sums of so many pairs in each unit, all zero; 0: no memory. Sums of all pairs are
+ * large, and may never be wanted. */
 int crf_clear_pairs(fgi_crf *c, int64_t stride);
 
 /* learn/crf/prune.c */
