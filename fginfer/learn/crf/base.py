@@ -215,7 +215,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
         return False
 
     def _check_size(self, data: Encoded, classes: NDArray[Any]) -> None:
-        """Of a training run, before it takes any memory."""
+        """Refuses what is too large to train, before it takes any memory."""
         parent, k = self._taxonomy(classes), len(classes)
         columns = k if parent is None else len(parent)
         tables = 0 if data.edges == Edges.NONE else data.n_edge_features

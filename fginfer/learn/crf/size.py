@@ -10,7 +10,7 @@ from fginfer.errors import DataError
 # Vectors as long as the weights: those of the optimiser, the gradient and what is returned (measured with 500 labels).
 VECTORS = {"proxqn": 5, "owlqn": 9, "proxgrad": 9, "bcd": 5, "sgd": 4}
 PAIR_ROOM = 1 << 22  # most numbers in the sums over pairs of labels (CRF_PAIR_ROOM in learn/crf/crf.h)
-REFUSED, WARNED = 0.9, 0.5  # of the memory of the machine (chosen)
+REFUSED, WARNED = 0.9, 0.5  # parts of the memory of the machine (chosen)
 
 
 def predicted_bytes(

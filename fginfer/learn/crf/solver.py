@@ -81,7 +81,7 @@ class CrfSolver(Trainer):
             shrink=chosen.shrink, curvature=chosen.curvature, forget=chosen.forget,
             samples=max(1, loss.n_examples), seed=seed, start=start,
         )  # fmt: skip
-        self.deadline = inf  # of the run: passes end there, in their middle
+        self.deadline = inf  # that of the run: passes end there, in their middle
         self.history: list[CrfPoint] = []
         self.seconds = 0.0
         self._stale = False  # whether the loss has forgotten the point that the optimiser is at
