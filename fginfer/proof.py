@@ -41,6 +41,17 @@ class ProofFile:
         except OSError as error:
             self.break_off(f"the file could not be written: {error.strerror}")
 
+    def restart(self) -> bool:
+        """Begins again; False where the file does not let go of what it has."""
+        try:
+            self._file.seek(0)
+            self._file.truncate()
+        except OSError:
+            return False
+        self.broken, self._packer = None, zlib.compressobj(LEVEL)
+        self._write(MAGIC)
+        return True
+
     def break_off(self, why: str) -> None:
         self.broken = self.broken or why
 

@@ -16,11 +16,13 @@ from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.proof import ProofFile
 from fginfer.result import Result
+from fginfer.shrinking import MOST_VARIABLES, Shrunk
 
 # As in checker.py, where they are part of the format.
 BITS = 44  # bits of the largest difference of scores in a table
 BUDGET = 64  # units for each term
 Reals = NDArray[np.float64]
+Part = tuple[list[int], list[tuple[int, ...]]]  # variables and tables
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,9 @@ def _step(below: Reals, scores: Reals, tops: Reals, unit: int) -> float:
     return ldexp(float(np.gcd.reduce(np.ldexp(below, -unit).astype(np.int64))), unit)
 
 
-# Work of a proof that is written after a run, in table entries; elimination is preferred below its own (chosen).
-ELIMINATION_WORK, ELIMINATION_BYTES, TREE_WORK = 1e8, 1 << 27, 1e9
+# Work of a proof that is written after a run, in table entries. Elimination comes first where it is little, and last
+# where it is more than that (chosen).
+LITTLE_WORK, ELIMINATION_WORK, ELIMINATION_BYTES, TREE_WORK = 5e6, 1e8, 1 << 27, 1e9
 ROOT_STEPS = 50  # sweeps at most that bring messages back to the bound that was found before them (chosen)
 
 
@@ -157,21 +160,73 @@ class Prover:
             return "without proof: no labeling was found" + (" above the cutoff" if cutoff > -inf else "")
         if len(self.arrays.leftover_var):
             return f"without proof: {result.method} on scores that were rounded when they were added up"
-        floor = -inf if result.score is None else result.score - Grain.of(self.arrays).lead
-        self.file.head(self.arrays, floor)
-        grain = Grain.of(self.arrays, floor)
-        model = self.graph.snapshot()
-        if result.status in ("optimal", "infeasible"):
-            elimination = Elimination(model, ELIMINATION_BYTES)
-            if elimination.fits and elimination.estimate.work <= ELIMINATION_WORK:
-                order = elimination.order()
-                assert order is not None
-                self.file.eliminate(order.tolist())
+        self._floor = -inf if result.score is None else result.score - Grain.of(self.arrays).lead
+        claims = result.status in ("optimal", "infeasible")
+        self.file.head(self.arrays, self._floor)
+        if claims and self._eliminates(LITTLE_WORK):
+            return self._conclude(result, True)
+        said = (self._in_parts(result, work) if claims else "") or self._again(result, work)
+        if said != "complete" and claims and self.file.broken is None and self.file.restart():
+            self.file.head(self.arrays, self._floor)
+            if self._eliminates(ELIMINATION_WORK):
                 return self._conclude(result, True)
-        return self._again(result, grain, work)
+            said = self._again(result, LITTLE_WORK)
+        return said
 
-    def _again(self, result: Result, grain: Grain, work: float) -> str:
+    def _eliminates(self, most: float) -> bool:
+        elimination = Elimination(self.graph.snapshot(), ELIMINATION_BYTES)
+        order = elimination.order() if elimination.fits and elimination.estimate.work <= most else None
+        if order is not None:
+            self.file.eliminate(order.tolist())
+        return order is not None
+
+    def _in_parts(self, result: Result, work: float) -> str:
+        """The model is made smaller, and what is left is proven part by part. Empty: that is no way to go."""
+        if len(self.arrays.cards) > MOST_VARIABLES:
+            return ""
+        shrunk = Shrunk(self.graph, self._floor, self.file)
+        parts = [] if shrunk.state.dead else shrunk.parts()
+        if not shrunk.steps and len(parts) == 1:  # the messages of the run are worth more
+            return ""
+        slots = [len(variables) + sum(map(len, scopes)) for variables, scopes in parts]
+        for (variables, scopes), n in zip(parts, slots, strict=True):
+            lead = shrunk.lead(n / sum(slots))
+            if not scopes:
+                self.file.eliminate(variables)
+            elif (
+                work := self._prove_part(shrunk.graph(variables, scopes), (variables, scopes), lead, result, work)
+            ) < 0:
+                return "without proof"
+        return self._conclude(result, True)
+
+    def _prove_part(self, graph: FactorGraph, part: Part, lead: float, result: Result, work: float) -> float:
+        """A tree over one part; the work that is left for others, -1 if this one is not proven."""
+        variables, scopes = part
+        number = {v: k for k, v in enumerate(variables)}
+        arrays = graph.table_arrays()
+        grain = Grain.of(arrays)
+        quantum = ldexp(1.0, max(frexp(grain.quantum)[1] - 1, frexp(lead / (4 * max(1, len(arrays.vars))))[1] - 1))
+        try:
+            native = NativeSolver(graph.snapshot(), native_settings("bnb", gap=0.0))
+        except (SettingsError, SolverError, MemoryError):
+            return -1
+        native.speak(lead, min(quantum, grain.quantum), max(grain.reach, quantum))
+        self.file.tree(variables, [len(s) for s in scopes], [number[v] for s in scopes for v in s])
+        if result.labels is not None:
+            native.offer(np.ascontiguousarray(result.labels[variables], np.int32))
+        native.pause_at(int(work))
+        while native.status == "running" and not native.info.paused and self.file.broken is None:
+            native.run(0.05, -1)
+            self.file.raw(native.spoken())
+        reached = native.hush()
+        self.file.raw(native.spoken())
+        return -1 if reached < 0 or reached > lead else max(0.0, work - native.info.entries_touched)
+
+    def _again(self, result: Result, work: float) -> str:
         """Branch and bound, told labeling and messages, proves once more what is claimed and says how."""
+        self.file.restart()
+        self.file.head(self.arrays, self._floor)
+        grain = Grain.of(self.arrays, self._floor)
         settings = native_settings("bnb", gap=0.0)
         try:
             native = NativeSolver(self.graph.snapshot(), settings)

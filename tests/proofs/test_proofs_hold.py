@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import FactorGraph, read, solve
+from fginfer import FactorGraph, proving, read, solve
 from fginfer.checker import NotVerified, Verdict, verify
 from fginfer.core.arrays import ModelArrays
 from fginfer.trimming import trim
@@ -172,3 +172,36 @@ def test_a_proof_of_one_model_is_none_of_another(tmp_path: Path) -> None:
     assert "another model" in said
     with pytest.raises(NotVerified, match="not verified: step"):
         verify(str(tmp_path / "model.npz"), str(tmp_path / "run.proof"))
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=80, deadline=None)
+def test_a_model_that_was_made_smaller_is_proven_part_by_part(seed: int) -> None:
+    graph = proof_graph(seed)
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        patch.setattr(proving, "LITTLE_WORK", -1.0)  # no elimination of all of it
+        patch.setattr(proving, "ELIMINATION_WORK", -1.0)
+        result = solve(graph, "auto", gap=0.0, proof=folder / "run.proof")
+        verdict = check(graph, folder)
+        agrees(graph, verdict)
+        assert result.proof == "complete"
+        assert isinstance(verdict, Verdict)
+        assert verdict.kind == result.status
+
+
+def test_the_parts_of_a_sparse_model_are_proven_one_by_one(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    graph = FactorGraph([3] * 60)
+    for part in range(3):
+        for i in range(20):
+            for j in rng.choice(20, 2, replace=False).tolist():
+                if i != j:
+                    graph.add_factor([20 * part + i, 20 * part + j], rng.normal(size=(3, 3)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proving, "LITTLE_WORK", -1.0)
+        result = solve(graph, proof=tmp_path / "run.proof", gap=0.0)
+    verdict = check(graph, tmp_path)
+    assert isinstance(verdict, Verdict), verdict
+    assert (verdict.kind, result.proof) == ("optimal", "complete")
+    assert float(verdict.score or 0) == pytest.approx(result.score, rel=1e-12)
