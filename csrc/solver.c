@@ -413,6 +413,8 @@ int fgi_solver_marginals(const fgi_solver *s, double *x) {
     return x ? s->ops->marginals(s, x) : 1;
 }
 
+int fgi_solver_speaks(const fgi_solver *s) { return s->ops->speak != NULL; }
+
 fgi_rc fgi_solver_speak(fgi_solver *s, double lead, double quantum, double reach, fgi_error *err) {
     if (!s->ops->speak || s->proof) return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s writes no proof", s->ops->name);
     int exponent;

@@ -400,14 +400,12 @@ class Tree:
         self.memory, self.reference = 0, 0  # reference: the score of some labeling
         self.threshold: int | None = None
 
-    def write(self, array: Array, at: Array, by: Array) -> None:
-        if not self.nodes:  # nobody comes back to before
-            array[at] = by
-            return
-        self.trail.append((array, at, array[at]))
-        self.memory += 64 + 2 * at.nbytes
-        need(self.memory <= MOST_MEMORY, "the tree is too deep")
-        array[at] = by
+    def remember(self, array: Array, at: Array) -> None:
+        """What is there now, for the way back; from the root nobody comes back."""
+        if self.nodes:
+            self.trail.append((array, at, array[at]))
+            self.memory += 64 + 2 * at.nbytes
+            need(self.memory <= MOST_MEMORY, "the tree is too deep")
 
     def entries(self, places: Array) -> tuple[Array, Array, Array]:
         """The entries of tables that agree with places of messages, how many each has, and where they begin."""
@@ -429,7 +427,8 @@ class Tree:
         terms = np.flatnonzero(self.stale)
         if len(terms):
             at, starts = ragged(self.begin[terms], self.size[terms])
-            self.write(self.top, terms, np.maximum.reduceat(self.value[at], starts))
+            self.remember(self.top, terms)
+            self.top[terms] = np.maximum.reduceat(self.value[at], starts)
             self.stale[terms] = False
         return exact_sum(self.top)
 
@@ -449,17 +448,20 @@ class Tree:
         if sizes.sum() > LARGEST:  # all sums on the way stay below 2^53
             sizes = np.bincount(at, sizes)
             need(sizes.max(initial=0) <= 2 * LARGEST, "the messages are too large")
-        self.write(self.value, at, self.value[at])
+        self.remember(self.value, at)
         np.add.at(self.value, at, by)
         after = self.value[at]
         need(after.max(initial=0) <= 2 * LARGEST, "the messages are too large")
-        self.value[at] = np.where(after == -np.inf, after, np.maximum(after, -2 * LARGEST))  # raised: a bound stays one
+        low = (after < -2 * LARGEST) & (after > -np.inf)
+        if low.any():  # raised: a bound stays one
+            self.value[at[low]] = -2 * LARGEST
         self.stale[self.sender[link]] = self.stale[self.receiver[link]] = True
 
     def forbid(self, labels: Array) -> None:
         places, _ = self.rows(labels)
         at = np.concatenate([labels, self.entries(places)[0]])
-        self.write(self.value, at, -np.inf)
+        self.remember(self.value, at)
+        self.value[at] = -np.inf
         self.stale[self.owner[labels]] = self.stale[self.sender[self.link[places]]] = True
 
     def remove(self, labels: Array) -> None:

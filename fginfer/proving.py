@@ -21,6 +21,7 @@ from fginfer.shrinking import MOST_VARIABLES, Shrunk
 # As in checker.py, where they are part of the format.
 BITS = 44  # bits of the largest difference of scores in a table
 BUDGET = 64  # units for each term
+LOOK = 4096  # entries that are looked at for a step of scores before all of them are (chosen)
 Reals = NDArray[np.float64]
 Part = tuple[list[int], list[tuple[int, ...]]]  # variables and tables
 
@@ -43,9 +44,12 @@ class Grain:
         """For a model; with a floor, for what scores above it."""
         tops, scores, scales = _entries(arrays)
         room = float(np.where(tops > -inf, tops, 0).sum()) + arrays.constant - floor
+        every, above = np.concatenate(scores), np.concatenate(scales)
         with np.errstate(invalid="ignore"):
-            belows = [top - s for top, s in zip(scales, scores, strict=True)]
-        used = np.concatenate([below[(below < inf) & (below <= room)] for below in belows])
+            used = above - every
+        counts = (used < inf) & (used <= room)
+        if not counts.all():
+            used, every, above = used[counts], every[counts], above[counts]
         largest = float(np.abs(tops[tops > -inf]).max(initial=abs(arrays.constant)))
         widest = float(used.max(initial=0))
         wide, large = (frexp(x)[1] if x else -1000 for x in (widest, largest))
@@ -53,9 +57,10 @@ class Grain:
         arity = np.diff(arrays.factor_begin())
         assert arrays.unary is not None
         owner = np.repeat(np.arange(len(arrays.cards)), arrays.cards)
-        terms = len(arity) + len(np.unique(owner[arrays.unary != 0])) + 1
-        counts = np.concatenate([np.zeros(0, bool), *((below < inf) & (below <= room) for below in belows)])
-        step = _step(used, np.concatenate(scores)[counts], np.concatenate(scales)[counts], unit)
+        terms = len(arity) + np.count_nonzero(np.bincount(owner[arrays.unary != 0])) + 1
+        # Most scores that are no whole steps from each other show it soon.
+        alike = _alike(every[:LOOK], above[:LOOK], unit) and _alike(every, above, unit)
+        step = _step(used, unit) if alike else 0.0
         lead = 0.999 * step if step > ldexp(BUDGET * terms, unit) else ldexp(BUDGET * terms / 2, unit)
         slots = max(1, int(arity.sum()))
         quantum = ldexp(1.0, max(unit + 1, frexp(lead / (4 * slots))[1] - 1))
@@ -72,13 +77,13 @@ def _entries(arrays: ModelArrays) -> tuple[Reals, list[Reals], list[Reals]]:
     weights = np.ones(n) if arrays.factor_weight is None else arrays.factor_weight
     kinds = np.zeros(arrays.n_tables, np.int32) if arrays.table_kind is None else arrays.table_kind
     begins = arrays.values_begin()
-    pairs, count = np.unique(np.column_stack([arrays.factor_table, weights]), axis=0, return_counts=True)
-    plain = pairs[(pairs[:, 1] == 1) & (kinds[pairs[:, 0].astype(int)] == DENSE)][:, 0].astype(int)
-    if len(plain) == len(pairs) == arrays.n_tables and len(arrays.values):  # every table once, as it is
+    count = np.bincount(arrays.factor_table, minlength=arrays.n_tables)
+    if not kinds.any() and (weights == 1).all() and count.all() and len(arrays.values):  # every table as it is
         sizes = np.diff(begins)
         table_tops = np.maximum.reduceat(arrays.values, begins[:-1])
         tops.append(np.repeat(table_tops, count))
         return np.concatenate(tops), [*scores, arrays.values], [*above, np.repeat(table_tops, sizes)]
+    pairs, count = np.unique(np.column_stack([arrays.factor_table, weights]), axis=0, return_counts=True)
     for (t, weight), times in zip(pairs.tolist(), count.tolist(), strict=True):
         values = weight * _values(arrays, int(t), int(kinds[int(t)]), begins)
         scores.append(values)
@@ -102,12 +107,15 @@ def _values(arrays: ModelArrays, t: int, kind: int, begins: NDArray[np.int64]) -
     return np.asarray(-p0 * d)
 
 
-def _step(below: Reals, scores: Reals, tops: Reals, unit: int) -> float:
-    """What all differences in a table are whole multiples of, in the whole numbers of a checker; 0: there is none."""
+def _alike(scores: Reals, tops: Reals, unit: int) -> bool:
+    """Whether all scores of a table are raised alike when they are rounded to whole units."""
     units, top_units = np.ldexp(scores, -unit), np.ldexp(tops, -unit)
-    if not len(below) or ((units - np.floor(units)) != (top_units - np.floor(top_units))).any():
-        return 0.0
-    return ldexp(float(np.gcd.reduce(np.ldexp(below, -unit).astype(np.int64))), unit)
+    return not ((units - np.floor(units)) != (top_units - np.floor(top_units))).any()
+
+
+def _step(below: Reals, unit: int) -> float:
+    """What all differences in a table are whole multiples of, in the whole numbers of a checker; 0: of nothing."""
+    return ldexp(float(np.gcd.reduce(np.ldexp(below, -unit).astype(np.int64))), unit) if len(below) else 0.0
 
 
 # Work of a proof that is written after a run, in table entries. Elimination comes first where it is little, and last
@@ -130,8 +138,10 @@ class Prover:
 
     def listen(self, native: NativeSolver) -> None:
         """From here on the steps of a solver are those of the proof, if it says any."""
+        if len(self.arrays.leftover_var) or not native.speaks:
+            return
         grain = Grain.of(self.arrays)
-        if len(self.arrays.leftover_var) or not native.speak(grain.lead, grain.quantum, grain.reach):
+        if not native.speak(grain.lead, grain.quantum, grain.reach):
             return
         self._listened, self._lead = native, grain.lead
         self.file.head(self.arrays)

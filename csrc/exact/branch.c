@@ -33,6 +33,9 @@ static const double SHARE = 0.25;
 /* A node must say before a sweep whether its error would hide the cutoff: the error may
  * grow by this factor (chosen). */
 static const double GROWTH = 8;
+/* Where a proof is written, labels go at the end of a node. If no more than this share is left then, the node is looked
+ * at again before it is split: .8 takes .72, .98, .86, .93 of the time without on four models, .95 takes up to twice. */
+static const double STILL = 0.8;
 
 typedef struct frame {
     fgi_problem *problem;
@@ -281,12 +284,25 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
     return best;
 }
 
+static int64_t labels_left(const fgi_problem *p) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < p->n; i++) n += p->alive[i];
+    return n;
+}
+
 /* Splits the node on top of the stack, or closes it when nothing is left to choose. */
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
     fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
+    const int64_t alive = s->proof ? labels_left(p) : 0;
     if (!speak(s, cutoff(s, p)) || p->bound <= cutoff(s, p)) {
         close_top(s);
+        return FGI_OK;
+    }
+    if (s->proof && (double)labels_left(p) < STILL * (double)alive) { /* what has gone makes other sweeps worth it */
+        frame *f = &b->stack[b->depth - 1];
+        f->iterations = 0;
+        f->bound_before = p->bound;
         return FGI_OK;
     }
     const double left = fgi_smaller(p->bound - cutoff(s, p), p->magnitude + fabs(p->bound)); /* finite at first, too */

@@ -395,8 +395,9 @@ fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
  * which is far below what closes a node. FGI_UNSUPPORTED: the method writes no proof. The steps are taken away between
  * runs; after the last one, hush closes what is open by the bound that is known, and says how far it is above the
  * incumbent: up to `lead` that is a proof, and -1 says that there is nothing that could be said. _spoken: bytes to be
- * taken; -1: memory or numbers have ended the proof.
+ * taken; -1: memory or numbers have ended the proof. _speaks: whether the method can say anything.
  */
+int fgi_solver_speaks(const fgi_solver *s);
 fgi_rc fgi_solver_speak(fgi_solver *s, double lead, double quantum, double reach, fgi_error *err);
 double fgi_solver_hush(fgi_solver *s);
 int64_t fgi_solver_spoken(const fgi_solver *s);

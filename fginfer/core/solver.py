@@ -257,6 +257,11 @@ class NativeSolver:
         x = np.zeros(int(self.model.cards.sum(dtype=np.int64)))
         return x if lib.fgi_solver_marginals(self._handle, pointer(x)) else None
 
+    @property
+    def speaks(self) -> bool:
+        """Whether the method says its steps, to those who want a proof."""
+        return bool(lib.fgi_solver_speaks(self._handle))
+
     def speak(self, lead: float, quantum: float, reach: float) -> bool:
         """From here on every step is said, for a proof (docs/proofs.md); False if the method says none."""
         error = new_error()
