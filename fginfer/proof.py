@@ -26,6 +26,7 @@ class ProofFile:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self.broken: str | None = None  # why nothing is written any more
+        self.full = False  # the disk is why
         self._packer = zlib.compressobj(LEVEL)
         try:
             self._file = self.path.open("wb")
@@ -39,10 +40,13 @@ class ProofFile:
         try:
             self._file.write(data)
         except OSError as error:
+            self.full = True
             self.break_off(f"the file could not be written: {error.strerror}")
 
     def restart(self) -> bool:
         """Begins again; False where the file does not let go of what it has."""
+        if self.full:
+            return False
         try:
             self._file.seek(0)
             self._file.truncate()

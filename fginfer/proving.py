@@ -119,8 +119,9 @@ def _step(below: Reals, unit: int) -> float:
 
 
 # Work of a proof that is written after a run, in table entries. Elimination comes first where it is little, and last
-# where it is more than that (chosen).
-LITTLE_WORK, ELIMINATION_WORK, ELIMINATION_BYTES, TREE_WORK = 5e6, 1e8, 1 << 27, 1e9
+# where it is more than that; a tree over the whole model comes before one over what is left of it (chosen).
+LITTLE_WORK, ELIMINATION_WORK, ELIMINATION_BYTES = 5e6, 1e8, 1 << 27
+LITTLE_TREE, TREE_WORK = 3e7, 1e9
 ROOT_STEPS = 50  # sweeps at most that bring messages back to the bound that was found before them (chosen)
 
 
@@ -175,13 +176,21 @@ class Prover:
         self.file.head(self.arrays, self._floor)
         if claims and self._eliminates(LITTLE_WORK):
             return self._conclude(result, True)
-        said = (self._in_parts(result, work) if claims else "") or self._again(result, work)
-        if said != "complete" and claims and self.file.broken is None and self.file.restart():
+        said = self._again(result, min(work, LITTLE_TREE) if claims else work)
+        if said == "complete" or not claims or work < LITTLE_TREE:
+            return said
+        if self._restart() and (said := self._in_parts(result, work)) == "complete":
+            return said
+        if self._restart() and self._eliminates(ELIMINATION_WORK):
+            return self._conclude(result, True)
+        return self._again(result, LITTLE_TREE if said else work) if self._restart() else said
+
+    def _restart(self) -> bool:
+        """Another way is tried, from the beginning."""
+        if self.file.restart():
             self.file.head(self.arrays, self._floor)
-            if self._eliminates(ELIMINATION_WORK):
-                return self._conclude(result, True)
-            said = self._again(result, LITTLE_WORK)
-        return said
+            return True
+        return False
 
     def _eliminates(self, most: float) -> bool:
         elimination = Elimination(self.graph.snapshot(), ELIMINATION_BYTES)
@@ -234,8 +243,6 @@ class Prover:
 
     def _again(self, result: Result, work: float) -> str:
         """Branch and bound, told labeling and messages, proves once more what is claimed and says how."""
-        self.file.restart()
-        self.file.head(self.arrays, self._floor)
         grain = Grain.of(self.arrays, self._floor)
         settings = native_settings("bnb", gap=0.0)
         try:

@@ -3,7 +3,8 @@
     python -m bench proofs [FOLDER] [--seconds S]
 
 For generated models, or the .uai and .npz files of a folder: CPU seconds of solving without and with a proof, of
-checking it, the sizes of proof and model, and the verdict. With --seconds, a time limit for each run.
+checking it, the sizes of proof and model, and the verdict; in the end geometric means by kind of proof. With
+--seconds, a time limit for each run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from fginfer import FactorGraph, read, solve, write
-from fginfer.checker import NotVerified, verify
+from fginfer.checker import Check, NotVerified, Stream
+
+
+class Counted(Check):
+    """Counts the nodes of trees."""
+
+    nodes = 0
+
+    def end(self) -> None:
+        Counted.nodes += 1
+        super().end()
 
 
 def grid(side: int, labels: int, seed: int, whole: bool) -> FactorGraph:
@@ -44,19 +55,64 @@ def chain(n: int, labels: int) -> FactorGraph:
     return graph
 
 
-def models(folder: Path | None) -> Iterator[tuple[str, str, FactorGraph]]:
-    """Name, method, graph."""
+def tree(n: int, labels: int) -> FactorGraph:
+    rng = np.random.default_rng(n)
+    graph = FactorGraph([labels] * n)
+    for i in range(1, n):
+        graph.add_factor([int(rng.integers(i)), i], rng.normal(size=(labels, labels)))
+    return graph
+
+
+def sparse(n: int, labels: int, degree: int, forbidden: float = 0.0) -> FactorGraph:
+    rng = np.random.default_rng(n)
+    graph = FactorGraph([labels] * n)
+    for i in range(n):
+        graph.add_factor([i], rng.normal(size=labels))
+    for _ in range(n * degree // 2):
+        i, j = rng.choice(n, 2, replace=False).tolist()
+        table = rng.normal(size=(labels, labels))
+        graph.add_factor([i, j], np.where(rng.random(table.shape) < forbidden, -np.inf, table))
+    return graph
+
+
+def potts(side: int, labels: int) -> FactorGraph:
+    rng = np.random.default_rng(side)
+    graph = FactorGraph([labels] * side**2)
+    for i in range(side**2):
+        graph.add_factor([i], rng.normal(size=labels))
+        if (i + 1) % side:
+            graph.add_factor([i, i + 1], 0.6 * np.eye(labels))
+        if i + side < side**2:
+            graph.add_factor([i, i + side], 0.6 * np.eye(labels))
+    return graph
+
+
+def complete(n: int, labels: int) -> FactorGraph:
+    rng = np.random.default_rng(n)
+    graph = FactorGraph([labels] * n)
+    for i in range(n):
+        for j in range(i):
+            graph.add_factor([j, i], rng.normal(size=(labels, labels)))
+    return graph
+
+
+def models(folder: Path | None) -> Iterator[tuple[str, str, str, FactorGraph]]:
+    """Kind of proof, name, method, graph."""
     if folder is not None:
         for path in sorted(p for p in folder.rglob("*") if p.suffix in (".uai", ".npz")):
-            yield path.name, "auto", read(path)
+            yield "files", path.name, "auto", read(path)
         return
     for method in ("bnb", "auto"):
-        yield "grid 10x10, 3 labels, whole", method, grid(10, 3, 0, True)
-        yield "grid 10x10, 4 labels", method, grid(10, 4, 1, False)
-        yield "grid 14x14, 2 labels", method, grid(14, 2, 2, False)
-        yield "grid 12x12, 6 labels", method, grid(12, 6, 3, False)
+        yield f"trees by {method}", "grid 10x10, 3 labels, whole", method, grid(10, 3, 0, True)
+        yield f"trees by {method}", "grid 10x10, 4 labels", method, grid(10, 4, 1, False)
+        yield f"trees by {method}", "grid 12x12, 6 labels", method, grid(12, 6, 3, False)
+        yield f"trees by {method}", "complete, 16 x 4 labels", method, complete(16, 4)
+        yield f"trees by {method}", "Potts 50x50, 5 labels", method, potts(50, 5)
+        yield f"trees by {method}", "sparse, 60 x 4 labels, hard", method, sparse(60, 4, 4, 0.2)
     for method in ("trws", "auto"):
-        yield "chain of 2000, 20 labels", method, chain(2000, 20)
+        yield f"no trees, {method}", "chain of 2000, 20 labels", method, chain(2000, 20)
+        yield f"no trees, {method}", "tree of 5000, 8 labels", method, tree(5000, 8)
+    yield "no trees, auto", "sparse, 300 x 2 labels", "auto", sparse(300, 2, 3)
 
 
 def main() -> None:
@@ -64,11 +120,13 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seconds", type=float)
     args = parser.parse_args()
-    head = ("solve", "prove", "check", "us a step", "proof", "model")
+    head = ("solve", "prove", "check", "us a node", "proof", "model")
     print(f"{'model':30} {'method':6} " + " ".join(f"{h:>9}" for h in head) + "  result; verdict")
+    ratios: dict[str, list[list[float]]] = {}
     with TemporaryDirectory() as name:
         model, proof = Path(name) / "model.npz", Path(name) / "run.proof"
-        for title, method, graph in models(args.folder):
+        for kind, title, method, graph in models(args.folder):
+            graph = graph.lowered().graph if graph.rules else graph
             write(graph, model)
             times = [time.process_time()]
             result = solve(graph, method, time_limit=args.seconds, gap=0.0)
@@ -76,15 +134,22 @@ def main() -> None:
             proven = solve(graph, method, time_limit=args.seconds, gap=0.0, proof=proof)
             times.append(time.process_time())
             try:
-                verdict = verify(str(model), str(proof))
-                said, steps = str(verdict).split(" (")[0], verdict.steps
+                Counted.nodes = 0
+                with proof.open("rb") as file:
+                    said = str(Counted(str(model), Stream(file)).run()).split(" (")[0]
             except NotVerified as error:
-                said, steps = str(error), 1
+                said = str(error)
             times.append(time.process_time())
             solving, proving, checking = np.diff(times)
-            sizes = f"{proof.stat().st_size:9d} {model.stat().st_size:9d}"
+            nodes = max(1, Counted.nodes)
+            sizes = [proof.stat().st_size, model.stat().st_size]
+            ratios.setdefault(kind, []).append([proving / solving, checking / solving, sizes[0] / sizes[1]])
             print(f"{title[:30]:30} {method:6} {solving:9.3f} {proving:9.3f} {checking:9.3f} "
-                  f"{1e6 * checking / steps:9.0f} {sizes}  {result.status}, {proven.proof}; {said}")  # fmt: skip
+                  f"{1e6 * checking / nodes:9.0f} {sizes[0]:9d} {sizes[1]:9d}  "
+                  f"{result.status}, {proven.proof}; {said}")  # fmt: skip
+    for kind, rows in ratios.items():
+        logging, checking, size = np.exp(np.log(np.maximum(rows, 1e-6)).mean(axis=0))
+        print(f"{kind}: with proof {logging:.2f} x solving, checking {checking:.1f} x, proof {size:.2f} x the model")
 
 
 if __name__ == "__main__":

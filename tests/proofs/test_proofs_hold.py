@@ -181,6 +181,7 @@ def test_a_model_that_was_made_smaller_is_proven_part_by_part(seed: int) -> None
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         folder = Path(name)
         patch.setattr(proving, "LITTLE_WORK", -1.0)  # no elimination of all of it
+        patch.setattr(proving, "LITTLE_TREE", 0.0)
         patch.setattr(proving, "ELIMINATION_WORK", -1.0)
         result = solve(graph, "auto", gap=0.0, proof=folder / "run.proof")
         verdict = check(graph, folder)
@@ -200,6 +201,7 @@ def test_the_parts_of_a_sparse_model_are_proven_one_by_one(tmp_path: Path) -> No
                     graph.add_factor([20 * part + i, 20 * part + j], rng.normal(size=(3, 3)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(proving, "LITTLE_WORK", -1.0)
+        patch.setattr(proving, "LITTLE_TREE", 0.0)
         result = solve(graph, proof=tmp_path / "run.proof", gap=0.0)
     verdict = check(graph, tmp_path)
     assert isinstance(verdict, Verdict), verdict
