@@ -121,7 +121,7 @@ def _step(below: Reals, unit: int) -> float:
 # Work of a proof that is written after a run, in table entries. Elimination comes first where it is little, and last
 # where it is more than that; a tree over the whole model comes before one over what is left of it (chosen).
 LITTLE_WORK, ELIMINATION_WORK, ELIMINATION_BYTES = 5e6, 1e8, 1 << 27
-LITTLE_TREE, TREE_WORK = 3e7, 1e9
+LITTLE_TREE, TREE_WORK = 2e8, 1e9
 ROOT_STEPS = 50  # sweeps at most that bring messages back to the bound that was found before them (chosen)
 
 
