@@ -1,6 +1,7 @@
 /* exact/speak.c - see exact/speak.h. */
 #include "exact/speak.h"
 #include <string.h>
+#include "model/marginal.h"
 
 /* Quanta, in what is left to close by each slot: of a node that goes on, and the first one tried to close one; then it
  * is divided by that (chosen). */
