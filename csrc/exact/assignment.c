@@ -4,8 +4,11 @@
  * solves a small assignment problem for each thing at each place. A node of the tree has some things placed; its
  * children place one more thing everywhere it may go, or everything that may go to one place. Where there are more
  * places than variables, things without costs take the rest. Costs are whole numbers, as those of edac (exact/costs.h).
+ * Places that can be exchanged without changing a cost are tried once, things too (exact/alike_places.h).
  * Time never decides anything. */
+#include <string.h>
 #include "base/meter.h"
+#include "exact/alike_places.h"
 #include "exact/costs.h"
 #include "exact/placing.h"
 #include "exact/places.h"
@@ -29,18 +32,20 @@ typedef struct level {
     int32_t n_children, next, line, is_thing;
     int32_t child[FGI_LAP_MOST]; /* the other side of the line, the cheapest first */
     int64_t cost[FGI_LAP_MOST];  /* the bound of each */
+    uint8_t alike[2];            /* some of its things, or places, may still be exchangeable */
 } level;
 
 typedef struct assignment {
     fgi_costs *costs; /* NULL: not begun */
     int32_t *place, n_places;
-    int32_t m;               /* things and places, with those that have no costs */
-    int32_t shift;           /* costs in the tree are those of the network times 2^shift */
-    level *levels;           /* m of them */
-    int32_t depth;           /* index of the node under way; -1: the tree is done with */
-    int32_t made;            /* levels that have memory */
-    int32_t *where, *labels; /* per thing its place; per variable its label */
-    double left;             /* no labeling visited is above this, or the incumbent */
+    int32_t m;                 /* things and places, with those that have no costs */
+    int32_t shift;             /* costs in the tree are those of the network times 2^shift */
+    fgi_alike_places alike[2]; /* things and places, where costs are exact */
+    level *levels;             /* m of them */
+    int32_t depth;             /* index of the node under way; -1: the tree is done with */
+    int32_t made;              /* levels that have memory */
+    int32_t *where, *labels;   /* per thing its place; per variable its label */
+    double left;               /* no labeling visited is above this, or the incumbent */
     fgi_meter meter;
     fgi_arena arena;
 } assignment;
@@ -158,6 +163,18 @@ static void enter(level *v) {
     v->n_children = v->next = 0;
 }
 
+/* Costs in steps tell scores apart whatever is rounded: once a labeling was visited, others of its cost are no better.
+ * Costs that are rounded down do not. */
+static int find_alike(assignment *e) {
+    level *root = &e->levels[0];
+    if (!e->costs->in_steps) return 1;
+    for (int kind = 0; kind < 2; kind++) {
+        if (!fgi_alike_places_find(&root->problem, kind == 0, &e->arena, &e->alike[kind])) return 0;
+        root->alike[kind] = 1;
+    }
+    return 1;
+}
+
 static fgi_rc begin(fgi_solver *s) {
     assignment *e = s->state;
     const double best = fgi_solver_best(s),
@@ -170,25 +187,49 @@ static fgi_rc begin(fgi_solver *s) {
     }
     set_root(e, s->model, &e->levels[0].problem);
     enter(&e->levels[0]);
+    if (!find_alike(e)) return FGI_NO_MEMORY;
     s->info.nodes++;
     s->info.memory = e->costs->bytes + e->arena.bytes;
     return FGI_OK;
 }
 
-/* The node is decided by its cheapest choices first. */
-static void branch(assignment *e, level *v) {
+/* set[k]: the first choice on the line of a node that stands for choice k, too. */
+static void group(const assignment *e, level *v, int32_t *set, int64_t *work) {
     const fgi_placing *p = &v->problem;
+    const int32_t kind = v->is_thing, *number = kind ? p->place : p->thing; /* 1: things have places to go to */
+    int32_t all[FGI_LAP_MOST], local[FGI_LAP_MOST];
+    uint8_t is_taken[FGI_LAP_MOST];
+    for (int32_t k = 0; k < p->m; k++) set[k] = k;
+    if (!v->alike[kind]) return;
+    memset(is_taken, 1, sizeof is_taken);
+    for (int32_t k = 0; k < p->m; k++) is_taken[number[k]] = 0, local[number[k]] = k;
+    v->alike[kind] = (uint8_t)fgi_alike_places_group(&e->alike[kind], is_taken, all, work);
+    for (int32_t k = 0; k < p->m; k++) set[k] = local[all[number[k]]];
+}
+
+/* The node is decided by its cheapest choices first. Choices that can be exchanged cost the same at best, so what
+ * bounds one of them bounds all. */
+static void branch(assignment *e, level *v, int64_t *work) {
+    const fgi_placing *p = &v->problem;
+    int32_t set[FGI_LAP_MOST], dearest[FGI_LAP_MOST];
+    int64_t bound[FGI_LAP_MOST];
     v->is_open = 0;
     v->line = fgi_placing_branch(p, room(e), &v->is_thing);
+    group(e, v, set, work);
+    for (int32_t k = 0; k < p->m; k++) dearest[k] = -1;
     for (int32_t k = 0; k < p->m; k++) {
         const int64_t alone = p->alone[v->is_thing ? v->line * p->m + k : k * p->m + v->line];
-        if (fgi_lap_is_never(alone) || p->lower + alone >= room(e)) continue;
+        bound[k] = fgi_lap_is_never(alone) ? room(e) : p->lower + alone;
+        if (dearest[set[k]] < 0 || bound[k] > bound[dearest[set[k]]]) dearest[set[k]] = k;
+    }
+    for (int32_t k = 0; k < p->m; k++) {
+        if (dearest[set[k]] != k || bound[k] >= room(e)) continue;
         int32_t at = v->n_children++;
-        for (; at > 0 && v->cost[at - 1] > p->lower + alone; at--) {
+        for (; at > 0 && v->cost[at - 1] > bound[k]; at--) {
             v->cost[at] = v->cost[at - 1];
             v->child[at] = v->child[at - 1];
         }
-        v->cost[at] = p->lower + alone;
+        v->cost[at] = bound[k];
         v->child[at] = k;
     }
 }
@@ -213,7 +254,7 @@ static void ascend(fgi_solver *s) {
         visit(s);
     }
     if (closed) v->is_open = 0; /* without children */
-    else if (swept && !is_promising(e, v)) branch(e, v);
+    else if (swept && !is_promising(e, v)) branch(e, v, &s->info.entries_touched);
     if (!swept) return;
     s->info.iterations++;
     if (e->depth == 0) report(s);
@@ -245,6 +286,7 @@ static fgi_rc descend(fgi_solver *s) {
     s->info.entries_touched += (int64_t)v->problem.m * v->problem.m * v->problem.m * v->problem.m / 4;
     e->depth++;
     enter(child);
+    memcpy(child->alike, v->alike, sizeof child->alike);
     s->info.nodes++;
     return FGI_OK;
 }

@@ -116,6 +116,57 @@ def test_auto_asks_it() -> None:
     assert result.score == other.score
 
 
+def cube(corners: int) -> np.ndarray:
+    """In how many digits the numbers of two corners differ."""
+    return np.array([[float((a ^ b).bit_count()) for b in range(corners)] for a in range(corners)])
+
+
+def alike(n: int, places: int, seed: int) -> tuple[FactorGraph, int]:
+    """Places on a ring, a line, a cube or all alike, and things with few flows: much can be exchanged. And the optimum."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(places)
+    apart = abs(at[:, None] - at)
+    distance = [np.minimum(apart, places - apart), apart, cube(places), apart > 0][seed % 4]
+    flow = np.triu(rng.choice([0, 0, 1, 2], (n, n)), 1)
+    own = rng.choice([0, 1], places) * (rng.random() < 0.3)
+    graph = FactorGraph([places] * n)
+    differ = np.where(np.eye(places, dtype=bool), -inf, 0.0)
+    for i in range(n):
+        graph.set_unary(i, -own.astype(float))
+        for j in range(i + 1, n):
+            graph.add_factor([i, j], differ - float(flow[i, j]) * distance)
+    orders = np.array(list(permutations(range(places), n)))
+    costs = own[orders].sum(1)
+    for i in range(n):
+        for j in range(i + 1, n):
+            costs = costs + flow[i, j] * distance[orders[:, i], orders[:, j]].astype(int)
+    return graph, -int(costs.min())
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(2, 6), more=st.integers(0, 2), seed=st.integers(0, 10**6))
+def test_what_can_be_exchanged_is_tried_once(n: int, more: int, seed: int) -> None:
+    graph, best = alike(n, n + more, seed)
+    result = solve(graph, "assignment", gap=0.0)
+    assert (result.status, result.score) == ("optimal", best)
+    assert result.bound is not None
+    assert result.bound >= best
+    assert solve(graph, "assignment", cutoff=best).status == "infeasible"
+
+
+def test_a_cube_takes_few_nodes() -> None:
+    """Sixteen things on the corners of a cube of four dimensions, which has 384 symmetries."""
+    rng = np.random.default_rng(3)
+    distance = cube(16)
+    differ = np.where(np.eye(16, dtype=bool), -inf, 0.0)
+    graph = FactorGraph([16] * 16)
+    for i in range(16):
+        for j in range(i):
+            graph.add_factor([i, j], differ - float(rng.random() < 0.2 and i < 10) * distance)
+    result = solve(graph, "assignment", max_iterations=3000)
+    assert result.status == "optimal"
+
+
 @pytest.mark.parametrize("n", [0, 41])
 def test_other_models_are_refused_by_name(n: int) -> None:
     with pytest.raises(SolverError, match="assignment takes models of 1 to 40"):
