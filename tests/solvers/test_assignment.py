@@ -122,7 +122,7 @@ def cube(corners: int) -> np.ndarray:
 
 
 def alike(n: int, places: int, seed: int) -> tuple[FactorGraph, int]:
-    """Places on a ring, a line, a cube or all alike, and things with few flows: much can be exchanged. And the optimum."""
+    """Places on a ring, a line, a cube or all alike, and things with few flows; and the optimum."""
     rng = np.random.default_rng(seed)
     at = np.arange(places)
     apart = abs(at[:, None] - at)
