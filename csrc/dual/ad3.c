@@ -249,8 +249,7 @@ static void end_bound(fgi_solver *solver, ad3 *s) {
 
 static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     ad3 *s = solver->state;
-    s->d.meter.deadline = deadline;
-    if (!fgi_dual_ready(&s->d, solver)) return FGI_OK;
+    if (!fgi_dual_begin(&s->d, solver, deadline)) return FGI_OK;
     fgi_solver_trivial_bound(solver);
     if (fgi_solver_done(solver)) return FGI_OK;
     do {
@@ -269,6 +268,7 @@ static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_lim
             if (fgi_meter_over(&s->d.meter)) return FGI_OK; /* a labeling was scored, which takes a pass */
         } else if (s->stage == MULTIPLIERS) {
             end_iteration(solver, s);
+            if (!fgi_dual_first(&s->d, solver)) return FGI_OK;
         } else if (s->stage == BOUND) {
             begin_nodes(solver, s);
         } else {

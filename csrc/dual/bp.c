@@ -61,8 +61,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
     bp *s = solver->state;
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
-    d->meter.deadline = deadline;
-    if (!fgi_dual_ready(d, solver)) return FGI_OK;
+    if (!fgi_dual_begin(d, solver, deadline)) return FGI_OK;
     if (!s->started) {
         s->range = fgi_mean_range(m);
         fgi_solver_trivial_bound(solver);
@@ -94,6 +93,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
         fgi_dual_decode(d, solver);
         if (!fgi_solver_done(solver) && s->change <= 1e-10 * s->range * (1 - solver->settings.damping))
             solver->info.status = FGI_CONVERGED;
+        if (!fgi_dual_first(d, solver)) return FGI_OK;
     } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && !fgi_meter_over(&d->meter));
     return FGI_OK;
 }

@@ -30,7 +30,10 @@ fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err) {
     return FGI_OK;
 }
 
-void fgi_dual_destroy(fgi_dual_state *s) { fgi_arena_free(&s->arena); }
+void fgi_dual_destroy(fgi_dual_state *s) {
+    fgi_first_free(s->first);
+    fgi_arena_free(&s->arena);
+}
 
 int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work) { return fgi_meter_spend(&s->meter, work + FGI_FACTOR_WORK); }
 
@@ -47,6 +50,16 @@ int fgi_dual_ready(fgi_dual_state *s, fgi_solver *solver) {
     s->progress.model_magnitude = fgi_dual_magnitude(solver->model, solver->pool);
     s->is_ready = 1;
     return 1;
+}
+
+int fgi_dual_begin(fgi_dual_state *s, fgi_solver *solver, double deadline) {
+    s->meter.deadline = deadline;
+    return fgi_dual_ready(s, solver) && fgi_first_labeling(&s->first, solver, NULL, deadline) &&
+        solver->info.status != FGI_INFEASIBLE;
+}
+
+int fgi_dual_first(fgi_dual_state *s, fgi_solver *solver) {
+    return fgi_first_labeling(&s->first, solver, s->labels, s->meter.deadline);
 }
 
 int fgi_dual_sum(fgi_dual_state *s, const fgi_model *m) {

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/meter.h"
 #include "dual/progress.h"
+#include "primal/first.h"
 
 typedef struct fgi_dual_state {
     const fgi_kernels *k;
@@ -27,11 +28,18 @@ typedef struct fgi_dual_state {
     fgi_meter meter;
     fgi_arena arena; /* what a method keeps beside this may come from it, too: before fgi_dual_init, which counts it */
     fgi_progress progress;
+    fgi_first *first; /* made when it is needed */
 } fgi_dual_state;
 
 fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err); /* counts its memory in solver->info */
-/* What of the set-up takes a pass over the factors; at the beginning of every run. Returns 0 when the time is over. */
+/* What of the set-up takes a pass over the factors. Returns 0 when the time is over. */
 int fgi_dual_ready(fgi_dual_state *s, fgi_solver *solver);
+/* At the beginning of every run: sets the deadline of the meter, makes the state ready, and sees to it that there is a
+ * labeling where one is found soon. Returns 0 when the time is over, or when it is proven that there is none. */
+int fgi_dual_begin(fgi_dual_state *s, fgi_solver *solver, double deadline);
+/* At the end of every iteration: while there is no labeling, looks for one now and then. Returns 0 when the time is
+ * over; the next run goes on with it. */
+int fgi_dual_first(fgi_dual_state *s, fgi_solver *solver);
 void fgi_dual_destroy(fgi_dual_state *s);
 
 /* Counts the work on a factor; 1 when the deadline of s->meter has passed. */

@@ -56,8 +56,7 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
     mplp *s = solver->state;
     fgi_dual_state *d = &s->d;
     const fgi_model *m = solver->model;
-    d->meter.deadline = deadline;
-    if (!fgi_dual_ready(d, solver)) return FGI_OK;
+    if (!fgi_dual_begin(d, solver, deadline)) return FGI_OK;
     do {
         if (s->factor == 0 && !s->passed) {
             if (!fgi_dual_sum(d, m)) return FGI_OK;
@@ -82,6 +81,7 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
         }
         fgi_dual_decode(d, solver);
         fgi_progress_report(solver, &d->progress);
+        if (!fgi_dual_first(d, solver)) return FGI_OK;
     } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && !fgi_meter_over(&d->meter));
     return FGI_OK;
 }

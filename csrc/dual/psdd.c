@@ -151,8 +151,7 @@ static double bound_magnitude(const fgi_solver *solver, const fgi_dual_state *d)
 static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
     psdd *s = solver->state;
     fgi_dual_state *d = &s->d;
-    d->meter.deadline = deadline;
-    if (!fgi_dual_ready(d, solver)) return FGI_OK;
+    if (!fgi_dual_begin(d, solver, deadline)) return FGI_OK;
     do {
         if (s->stage == SOLVING) {
             if (s->factor == 0) begin_iteration(s, solver->model);
@@ -184,6 +183,7 @@ static fgi_rc psdd_run(fgi_solver *solver, double deadline, int64_t iteration_li
         solver->info.primal_infeasibility = (double)s->disagreements;
         /* All slaves agree: the labeling attains the bound, and there is nothing to move. */
         if (!fgi_solver_done(solver) && s->disagreements == 0) solver->info.status = FGI_CONVERGED;
+        if (!fgi_dual_first(d, solver)) return FGI_OK;
     } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && !fgi_meter_over(&s->d.meter));
     return FGI_OK;
 }

@@ -47,3 +47,16 @@ def test_named_options() -> None:
         solve(graph, "gdmm", formulation="dense")
     with pytest.raises(SettingsError, match="rho must be a number"):
         solve(graph, "gdmm", rho="large")
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"slabs"}))  # which refuses what is too dense for it
+def test_a_result_carries_a_labeling_where_labels_must_differ(method: str) -> None:
+    places, rng = 10, np.random.default_rng(0)
+    graph = FactorGraph([places] * places)
+    graph.set_unaries(rng.normal(size=(places, places)))
+    for j in range(places):
+        for i in range(j):
+            graph.add_factor([i, j], rng.normal(size=(places, places)) + np.where(np.eye(places) > 0, -np.inf, 0))
+    result = solve(graph, method=method, max_iterations=100)
+    assert result.labels is not None
+    assert len(set(result.labels)) == places

@@ -108,8 +108,7 @@ def test_infeasible_models(method: str) -> None:
     model = Dense([2] * 3, ends, [((0, 1), equal), ((1, 2), equal)])
     solver = Solver(model.arrays().build(), method).run(iterations=200)
     assert solver.labels is None
-    # Propagation proves it; the others see their bound fall without end.
-    assert solver.info.status == (lib.FGI_INFEASIBLE if method in ("bp", "mplp") else lib.FGI_RUNNING)
+    assert solver.info.status == lib.FGI_INFEASIBLE
 
 
 @pytest.mark.parametrize("method", METHODS)
