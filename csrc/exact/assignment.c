@@ -163,11 +163,12 @@ static void enter(level *v) {
     v->n_children = v->next = 0;
 }
 
-/* Costs in steps tell scores apart whatever is rounded: once a labeling was visited, others of its cost are no better.
- * Costs that are rounded down do not. */
-static int find_alike(assignment *e) {
+/* Costs in steps tell scores apart: once a labeling was visited, others of its cost are better by rounding at most,
+ * which a proof may neglect but beside a cutoff. Costs that are rounded down tell nothing. */
+static int find_alike(const fgi_solver *s) {
+    assignment *e = s->state;
     level *root = &e->levels[0];
-    if (!e->costs->in_steps) return 1;
+    if (!e->costs->in_steps || (e->costs->error > 0 && s->settings.cutoff > -INFINITY)) return 1;
     for (int kind = 0; kind < 2; kind++) {
         if (!fgi_alike_places_find(&root->problem, kind == 0, &e->arena, &e->alike[kind])) return 0;
         root->alike[kind] = 1;
@@ -187,7 +188,7 @@ static fgi_rc begin(fgi_solver *s) {
     }
     set_root(e, s->model, &e->levels[0].problem);
     enter(&e->levels[0]);
-    if (!find_alike(e)) return FGI_NO_MEMORY;
+    if (!find_alike(s)) return FGI_NO_MEMORY;
     s->info.nodes++;
     s->info.memory = e->costs->bytes + e->arena.bytes;
     return FGI_OK;

@@ -85,7 +85,9 @@ static int next_shift(fgi_certificate *k, int has_held) {
     else k->fails = k->shift;
     k->row = 0;
     if (k->holds < INFINITY && (k->holds <= FINE_ENOUGH * k->fails || ++k->tries > MOST_TRIES)) return 0;
-    k->shift = k->holds < INFINITY ? sqrt(k->holds) * sqrt(fgi_larger(k->fails, k->holds / 64)) : 8 * k->shift;
+    /* The geometric mean of the two. A root of their ratio is rounded the same way in every unit of the scores. */
+    const double low = fgi_larger(k->fails, k->holds / 64);
+    k->shift = k->holds < INFINITY ? low * sqrt(k->holds / low) : 8 * k->shift;
     return isfinite(k->shift);
 }
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import AbsDiff, Automaton, FactorGraph, FormatError, ModelError, Potts, marginals, read, solve, write
+from fginfer import AbsDiff, Automaton, FactorGraph, FormatError, ModelError, Potts, read, solve, write
 from fginfer.cli import main
 
 
@@ -216,7 +216,7 @@ def test_what_cannot_hold_constraints_refuses_by_name(tmp_path: Path) -> None:
     graph = FactorGraph([3, 3, 3, 3])
     graph.add_all_different([0, 1, 2])
     graph.add_at_most(1, [(v, 0) for v in range(4)])
-    for call in (graph.to_arrays, graph.snapshot, lambda: marginals(graph), lambda: graph.to_networkx("markov")):
+    for call in (graph.to_arrays, graph.snapshot, lambda: graph.to_networkx("markov")):
         with pytest.raises(ModelError, match=r"constraints \(all different, at most\)"):
             call()
     for name in ("m.uai", "m.cfn", "m.wcsp", "m.h5"):

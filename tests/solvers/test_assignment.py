@@ -89,6 +89,18 @@ def test_cutoffs_at_and_below_the_optimum() -> None:
     assert (above.status, above.score) == ("optimal", best)
 
 
+def test_a_cutoff_between_labelings_that_rounding_alone_tells_apart() -> None:
+    graph = FactorGraph([2, 2])
+    graph.add_factor([0], [35.092811569216785, 35.09281156921779])
+    graph.add_factor([1], [35.092811569216785, 35.09281156921579])
+    graph.add_factor([0, 1], [[0.0, -inf], [-inf, 0.0]])
+    scores = sorted(graph.score(labels) for labels in ([0, 0], [1, 1]))
+    assert scores[0] < scores[1]
+    result = solve(graph, "assignment", cutoff=scores[0])
+    assert result.status == "optimal"
+    assert result.score == scores[1]
+
+
 def test_slices_change_nothing() -> None:
     graph = placements(9, 5)
     whole = solve(graph, "assignment", max_iterations=40)

@@ -70,6 +70,32 @@ def test_cutoffs_at_and_below_the_optimum() -> None:
     assert solve(graph, method="sdp", cutoff=best).status == "infeasible"
 
 
+@pytest.mark.parametrize("k", [-901, -1, 1, 300])
+def test_the_unit_of_the_scores_changes_nothing(k: int) -> None:
+    n = -np.inf
+    unaries = {1: [-1, 0, -1], 2: [0, -1], 3: [1, 2], 4: [2, 0], 6: [-2, -1, 2], 7: [2, 0, -2]}
+    tables = {
+        (0, 1): [[-1, -1, n], [-2, -2, 2]],
+        (1, 2): [[2, n], [n, 2], [n, n]],
+        (3, 2): [[0, -2], [-1, 2]],
+        (4, 3): [[0, -2], [-2, 0]],
+        (4, 5): [[0, -1, n], [0, -1, 2]],
+        (5, 6): [[-2, n, n], [n, -1, n], [n, n, 1]],
+        (6, 7): [[0, -1, -1], [-1, 0, -1], [-1, -1, 0]],
+        (0, 7): [[0, 0, n], [0, 0, 0]],
+    }
+    answers = []
+    for exponent in (0, k):
+        graph = FactorGraph([2, 3, 2, 2, 2, 3, 3, 3])
+        for variable, scores in unaries.items():
+            graph.add_factor([variable], np.ldexp(np.array(scores, float), exponent))
+        for variables, table in tables.items():
+            graph.add_factor(list(variables), np.ldexp(np.array(table, float), exponent))
+        result = solve(graph, method="sdp", max_iterations=10, seed=857)
+        answers.append((result.status, np.ldexp(result.score, -exponent), np.ldexp(result.bound, -exponent)))
+    assert answers[0] == answers[1]
+
+
 def test_triangles_beat_the_plain_relaxation() -> None:
     """Five spins that all want to differ: the plain relaxation says 6.25 edges, the optimum is 6."""
     graph = FactorGraph([2] * 5)
