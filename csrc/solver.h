@@ -5,7 +5,7 @@
 #ifndef FGI_SOLVER_H
 #define FGI_SOLVER_H
 #include "model/model.h"
-#include "model/step.h"
+#include "model/lattice.h"
 #include "base/pool.h"
 #include "base/proof.h"
 #include "base/util.h"

@@ -9,7 +9,7 @@ enum { STEPS_PER_LOOK = 100000 }; /* arc visits between two looks at the clock *
 enum { NONE = -3, ORPHAN = -2, TERMINAL = -1 }; /* in place of an arc to the parent */
 enum { FREE = 0, SOURCE = 1, SINK = 2 };
 
-struct fgi_flow {
+struct fgi_maxflow {
     int32_t n;
     int64_t n_arcs;        /* arc a and its reverse a ^ 1 lie side by side */
     int64_t *first, *next; /* arcs of a node, as a list; -1 ends it */
@@ -29,8 +29,8 @@ struct fgi_flow {
     double steps;
 };
 
-fgi_flow *fgi_flow_create(int32_t n, int64_t n_edges) {
-    fgi_flow *g = fgi_calloc(1, sizeof *g);
+fgi_maxflow *fgi_maxflow_create(int32_t n, int64_t n_edges) {
+    fgi_maxflow *g = fgi_calloc(1, sizeof *g);
     if (!g) return NULL;
     g->n = n;
     g->current = -1;
@@ -48,7 +48,7 @@ fgi_flow *fgi_flow_create(int32_t n, int64_t n_edges) {
     g->is_active = fgi_calloc(n, 1);
     if (!g->first || !g->next || !g->head || !g->residual || !g->terminal || !g->parent || !g->stamp || !g->distance ||
         !g->side || !g->active || !g->orphans || !g->is_active) {
-        fgi_flow_free(g);
+        fgi_maxflow_free(g);
         return NULL;
     }
     for (int32_t i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ fgi_flow *fgi_flow_create(int32_t n, int64_t n_edges) {
     return g;
 }
 
-void fgi_flow_free(fgi_flow *g) {
+void fgi_maxflow_free(fgi_maxflow *g) {
     if (!g) return;
     void *owned[] = {g->first, g->next, g->head, g->residual, g->terminal, g->parent, g->stamp, g->distance, g->side,
         g->active, g->orphans, g->is_active};
@@ -66,7 +66,7 @@ void fgi_flow_free(fgi_flow *g) {
     free(g);
 }
 
-void fgi_flow_add_terminal(fgi_flow *g, int32_t node, int64_t capacity) {
+void fgi_maxflow_add_terminal(fgi_maxflow *g, int32_t node, int64_t capacity) {
     const int64_t have = g->terminal[node];
     if ((have > 0) != (capacity > 0) && have && capacity) { /* what meets here flows straight through */
         const int64_t a = have > 0 ? have : -have, b = capacity > 0 ? capacity : -capacity;
@@ -75,7 +75,7 @@ void fgi_flow_add_terminal(fgi_flow *g, int32_t node, int64_t capacity) {
     g->terminal[node] = have + capacity;
 }
 
-void fgi_flow_add_edge(fgi_flow *g, int32_t i, int32_t j, int64_t forward, int64_t backward) {
+void fgi_maxflow_add_edge(fgi_maxflow *g, int32_t i, int32_t j, int64_t forward, int64_t backward) {
     fgi_assert(i >= 0 && i < g->n && j >= 0 && j < g->n && i != j);
     fgi_assert(forward >= 0 && backward >= 0 && !g->started);
     const int64_t a = g->n_arcs;
@@ -90,25 +90,25 @@ void fgi_flow_add_edge(fgi_flow *g, int32_t i, int32_t j, int64_t forward, int64
     g->first[j] = a + 1;
 }
 
-static void activate(fgi_flow *g, int32_t i) {
+static void activate(fgi_maxflow *g, int32_t i) {
     fgi_assert(i >= 0 && i < g->n && g->n_active <= g->n);
     if (g->is_active[i]) return;
     g->is_active[i] = 1;
     g->active[(g->active_head + g->n_active++) % g->n] = i;
 }
 
-static void make_orphan(fgi_flow *g, int32_t i) {
+static void make_orphan(fgi_maxflow *g, int32_t i) {
     fgi_assert(i >= 0 && i < g->n && g->n_orphans < g->n);
     g->parent[i] = ORPHAN;
     g->orphans[(g->orphan_head + g->n_orphans++) % g->n] = i;
 }
 
 /* The residual capacity of arc a as the tree of its tail sees it: away from the source, towards the sink. */
-static int64_t outward(const fgi_flow *g, int64_t a, int side) { return g->residual[side == SOURCE ? a : a ^ 1]; }
-static int64_t inward(const fgi_flow *g, int64_t a, int side) { return g->residual[side == SOURCE ? a ^ 1 : a]; }
+static int64_t outward(const fgi_maxflow *g, int64_t a, int side) { return g->residual[side == SOURCE ? a : a ^ 1]; }
+static int64_t inward(const fgi_maxflow *g, int64_t a, int side) { return g->residual[side == SOURCE ? a ^ 1 : a]; }
 
 /* Grows the tree at node i; returns an arc from the source's tree to the sink's, or -1. */
-static int64_t grow(fgi_flow *g, int32_t i) {
+static int64_t grow(fgi_maxflow *g, int32_t i) {
     fgi_assert(i >= 0 && i < g->n);
     const int side = g->side[i];
     for (int64_t a = g->first[i]; a >= 0; a = g->next[a]) {
@@ -134,7 +134,7 @@ static int64_t grow(fgi_flow *g, int32_t i) {
 
 /* Least residual capacity from node i to its root; or, with push > 0, pushes that much and makes orphans where it is
  * used up. */
-static int64_t walk(fgi_flow *g, int32_t i, int64_t least, int64_t push) {
+static int64_t walk(fgi_maxflow *g, int32_t i, int64_t least, int64_t push) {
     const int side = g->side[i];
     for (;;) {
         const int64_t a = g->parent[i];
@@ -159,7 +159,7 @@ static int64_t walk(fgi_flow *g, int32_t i, int64_t least, int64_t push) {
     return left < least ? left : least;
 }
 
-static void augment(fgi_flow *g, int64_t arc) {
+static void augment(fgi_maxflow *g, int64_t arc) {
     const int32_t from = g->head[arc ^ 1], to = g->head[arc];
     int64_t push = walk(g, from, g->residual[arc], 0);
     push = walk(g, to, push, 0);
@@ -172,7 +172,7 @@ static void augment(fgi_flow *g, int64_t arc) {
 
 /* Distance of node j to its root, or INT32_MAX if its path ends at an orphan. The distances found are noted on the way.
  */
-static int32_t root_distance(fgi_flow *g, int32_t j) {
+static int32_t root_distance(fgi_maxflow *g, int32_t j) {
     fgi_assert(j >= 0 && j < g->n);
     int32_t d = 0, k = j;
     for (;; k = g->head[g->parent[k]]) {
@@ -198,7 +198,7 @@ static int32_t root_distance(fgi_flow *g, int32_t j) {
 }
 
 /* Finds the orphan a new parent in its tree, or sets it free and makes its children orphans. */
-static void adopt(fgi_flow *g, int32_t i) {
+static void adopt(fgi_maxflow *g, int32_t i) {
     fgi_assert(i >= 0 && i < g->n);
     const int side = g->side[i];
     int64_t best = -1;
@@ -230,7 +230,7 @@ static void adopt(fgi_flow *g, int32_t i) {
     }
 }
 
-static void start(fgi_flow *g) {
+static void start(fgi_maxflow *g) {
     g->started = 1;
     for (int32_t i = 0; i < g->n; i++) {
         if (!g->terminal[i]) continue;
@@ -241,7 +241,7 @@ static void start(fgi_flow *g) {
     }
 }
 
-int fgi_flow_run(fgi_flow *g, double steps, double deadline) {
+int fgi_maxflow_run(fgi_maxflow *g, double steps, double deadline) {
     if (!g->started) start(g);
     const double limit = g->steps + steps;
     fgi_meter meter = {STEPS_PER_LOOK, 0, deadline};
@@ -275,8 +275,8 @@ int fgi_flow_run(fgi_flow *g, double steps, double deadline) {
     }
 }
 
-int64_t fgi_flow_value(const fgi_flow *g) { return g->flow; }
-double fgi_flow_steps(const fgi_flow *g) { return g->steps; }
-int fgi_flow_side(const fgi_flow *g, int32_t node) {
+int64_t fgi_maxflow_value(const fgi_maxflow *g) { return g->flow; }
+double fgi_maxflow_steps(const fgi_maxflow *g) { return g->steps; }
+int fgi_maxflow_side(const fgi_maxflow *g, int32_t node) {
     return g->parent[node] == NONE ? 0 : g->side[node] == SOURCE ? 1 : -1;
 }

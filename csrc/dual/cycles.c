@@ -48,7 +48,7 @@ typedef struct cycles {
     double bound;            /* bound of the node under way */
     double before;           /* its bound when its pace was last looked at */
     double left;             /* no labeling outside the open nodes is above this, or the incumbent */
-    fgi_local *local;
+    fgi_labeling *local;
     fgi_first *first;
     fgi_lattice lattice;
     fgi_bonds bonds;
@@ -66,7 +66,7 @@ static void cycles_destroy(fgi_solver *solver) {
     fgi_cycle_node_free(&s->node);
     fgi_cycle_branch_free(&s->branch);
     fgi_cycle_tree_free(&s->tree);
-    fgi_local_free(s->local);
+    fgi_labeling_free(s->local);
     fgi_first_free(s->first);
     fgi_arena_free(&s->arena);
     free(s);
@@ -74,7 +74,7 @@ static void cycles_destroy(fgi_solver *solver) {
 
 static void set_memory(fgi_solver *solver) {
     const cycles *s = solver->state;
-    int64_t bytes = s->arena.bytes + s->tree.bytes + fgi_local_memory(s->local);
+    int64_t bytes = s->arena.bytes + s->tree.bytes + fgi_labeling_memory(s->local);
     if (s->node.spins) bytes += s->node.spins->arena.bytes + s->node.packing.arena.bytes;
     solver->info.memory = bytes;
 }
@@ -89,7 +89,7 @@ static fgi_rc cycles_create(fgi_solver *solver, fgi_error *err) {
     fgi_spins *spins = fgi_spins_create(solver->model);
     if (!spins || fgi_cycle_node_init(&s->node, spins) || fgi_cycle_branch_init(&s->branch, spins->m))
         return fgi_no_memory(err);
-    s->local = fgi_local_create(solver->model);
+    s->local = fgi_labeling_create(solver->model);
     s->labels = fgi_take_zero(&s->arena, n, int32_t);
     s->side = fgi_take_zero(&s->arena, n + 1, uint8_t);
     s->bonds.parent = fgi_take(&s->arena, n + 1, int32_t);
@@ -112,14 +112,14 @@ static void report(fgi_solver *solver, const cycles *s) {
 
 static void count(fgi_solver *solver, cycles *s) {
     const int64_t finder = s->node.finder ? fgi_cycle_finder_operations(s->node.finder) : 0;
-    const int64_t now = fgi_local_operations(s->local) + finder;
+    const int64_t now = fgi_labeling_operations(s->local) + finder;
     solver->info.entries_touched += now - s->counted;
     s->counted = now;
 }
 
 /* Another node is under way, the old one having been freed; its finder has counted nothing yet. */
 static void replace(fgi_solver *solver, cycles *s, const fgi_cycle_node *node) {
-    s->counted = fgi_local_operations(s->local);
+    s->counted = fgi_labeling_operations(s->local);
     s->node = *node;
     set_memory(solver);
 }
@@ -137,7 +137,7 @@ static void read_labels(const fgi_solver *solver, cycles *s) {
 static void round_labels(fgi_solver *solver, cycles *s) {
     fgi_cycle_finder_start(s->node.finder, s->node.packing.z_next, s->side);
     read_labels(solver, s);
-    fgi_local_assign(s->local, s->labels);
+    fgi_labeling_assign(s->local, s->labels);
 }
 
 /* After CHECKED steps: are both sides near enough? */
@@ -170,7 +170,7 @@ static void leave(const fgi_solver *solver, cycles *s, double bound) {
 static void close_node(fgi_solver *solver, cycles *s) {
     count(solver, s);
     fgi_cycle_node_free(&s->node);
-    s->counted = fgi_local_operations(s->local);
+    s->counted = fgi_labeling_operations(s->local);
     solver->info.nodes++;
     s->stage = TAKING;
     report(solver, s);
@@ -268,7 +268,7 @@ static fgi_rc try_edges(fgi_solver *solver, cycles *s) {
     for (int way = 0; way < 2; way++)
         if (s->branch.best_bound[way] < goal) leave(solver, s, s->branch.best_bound[way]);
     rc = fgi_cycle_tree_split(&s->tree, &s->node, &s->branch, goal);
-    s->counted = fgi_local_operations(s->local);
+    s->counted = fgi_labeling_operations(s->local);
     solver->info.nodes++;
     s->stage = TAKING;
     set_memory(solver);
@@ -340,8 +340,8 @@ static fgi_rc advance(fgi_solver *solver, cycles *s) {
         if (s->steps % CHECKED == 0 && packed(solver, s)) rc = end_packing(solver, s);
         break;
     case ASCENDING:
-        if (!fgi_local_ascend(s->local, ASCENT)) break;
-        if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+        if (!fgi_labeling_ascend(s->local, ASCENT)) break;
+        if (fgi_labeling_violations(s->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(s->local));
         report(solver, s);
         s->stage = FINDING;
         break;

@@ -11,7 +11,7 @@
 #include "exact/node.h"
 #include "exact/speak.h"
 #include "model/marginal.h"
-#include "model/step.h"
+#include "model/lattice.h"
 #include "primal/labeling.h"
 #include "solver.h"
 
@@ -38,7 +38,7 @@ static const double GROWTH = 8;
 static const double STILL = 0.8;
 
 typedef struct frame {
-    fgi_problem *problem;
+    fgi_node *problem;
     int32_t var; /* next variable of the sweep */
     int forward;
     int iterations;      /* iterations of dual ascent since the last change by hand */
@@ -55,15 +55,15 @@ typedef struct branch {
     int64_t depth, capacity;
     int32_t *current;         /* labels of the root model: the variables that the path has fixed */
     int32_t *labels;          /* labels of the problem at hand */
-    fgi_local *local;         /* improves decoded labelings */
+    fgi_labeling *local;      /* improves decoded labelings */
     fgi_construct *construct; /* makes them feasible; NULL: nothing is forbidden */
     double *preferences;      /* beliefs of the problem at hand, by label of the root model */
     int64_t constructing;     /* work spent on that */
-    fgi_problem_scratch scratch;
+    fgi_node_scratch scratch;
     double *weight;             /* per root variable: how often it closed a node */
     double *cost;               /* per variable of the problem at hand: what its factors cost on average */
     fgi_speaker speaker;        /* says what is done, to those who want a proof */
-    fgi_problem_builder root;   /* until it is complete, and pushed */
+    fgi_node_builder root;      /* until it is complete, and pushed */
     fgi_lattice lattice;        /* scores that can occur */
     int64_t stubborn;           /* nodes split because rounding hides that they could be closed */
     double left;                /* no labeling outside the open nodes is above this, or the incumbent */
@@ -82,18 +82,18 @@ static int counts_in_steps(const fgi_solver *s) {
 
 /* What a labeling must be better by, at least. Of a cutoff nothing is taken off, but for rounding, once too many nodes
  * have been split because of that: what is left then is neither above the cutoff for sure nor below. */
-static double share_of(const fgi_solver *s, const fgi_problem *p) {
-    return fgi_solver_wanted(s) ? SHARE * fgi_solver_tolerance(s) : 2 * fgi_problem_error(p);
+static double share_of(const fgi_solver *s, const fgi_node *p) {
+    return fgi_solver_wanted(s) ? SHARE * fgi_solver_tolerance(s) : 2 * fgi_node_error(p);
 }
 
 /* What a labeling must have at least to be worth a search of the node: more than the incumbent by a part of the
  * tolerance, the rest being for the rounding of the bound; or by a whole step. Where rounding takes more than that, the
  * node stays open, until its labelings are so few that each of them is scored by itself; but not without limit. */
-static double silent_cutoff(const fgi_solver *s, const fgi_problem *p) {
+static double silent_cutoff(const fgi_solver *s, const fgi_node *p) {
     const branch *b = s->state;
     const double best = fgi_solver_best(s);
     if (best == -INFINITY) return -INFINITY;
-    const double tolerance = fgi_solver_tolerance(s), error = fgi_problem_error(p);
+    const double tolerance = fgi_solver_tolerance(s), error = fgi_node_error(p);
     const double least = fgi_lattice_least(&b->lattice, best);
     const int in_steps = counts_in_steps(s), wanted = fgi_solver_wanted(s);
     double step = in_steps ? fgi_lattice_next(&b->lattice, best) : best;
@@ -106,16 +106,16 @@ static double silent_cutoff(const fgi_solver *s, const fgi_problem *p) {
 }
 
 /* The same; a proof stands on a labeling, and has its own opinion of what is better than that. */
-static double cutoff(const fgi_solver *s, const fgi_problem *p) {
+static double cutoff(const fgi_solver *s, const fgi_node *p) {
     if (!s->proof) return silent_cutoff(s, p);
     if (!fgi_solver_wanted(s)) return -INFINITY;
-    return fgi_smaller(silent_cutoff(s, p), s->info.score + s->proof->lead / 2 - fgi_problem_error(p));
+    return fgi_smaller(silent_cutoff(s, p), s->info.score + s->proof->lead / 2 - fgi_node_error(p));
 }
 
 /* A part of the node is done with: no labeling in it is above `bound`, up to the node's error. */
-static void leave(fgi_solver *s, const fgi_problem *p, double bound) {
+static void leave(fgi_solver *s, const fgi_node *p, double bound) {
     branch *b = s->state;
-    bound += fgi_problem_error(p) + 0x1p-52 * fabs(bound);
+    bound += fgi_node_error(p) + 0x1p-52 * fabs(bound);
     const double best = fgi_solver_best(s);
     if (counts_in_steps(s) && bound < fgi_lattice_least(&b->lattice, best)) {
         const double off = b->lattice.error > 0 ? 2 * b->lattice.error + 0x1p-52 * fabs(best) : 0;
@@ -126,10 +126,10 @@ static void leave(fgi_solver *s, const fgi_problem *p, double bound) {
 }
 
 /* `var`: what the child of the node on top has fixed. */
-static fgi_rc push(fgi_solver *s, fgi_problem *p, int32_t var) {
+static fgi_rc push(fgi_solver *s, fgi_node *p, int32_t var) {
     branch *b = s->state;
     if (!fgi_grow(&b->stack, &b->capacity, b->depth + 1, sizeof *b->stack)) {
-        fgi_problem_free(p);
+        fgi_node_free(p);
         return FGI_NO_MEMORY;
     }
     const double part = b->depth > 0 ? b->stack[b->depth - 1].part /= 2 : 1;
@@ -144,11 +144,11 @@ static fgi_rc push(fgi_solver *s, fgi_problem *p, int32_t var) {
 
 static void pop(fgi_solver *s) {
     branch *b = s->state;
-    fgi_problem *p = b->stack[--b->depth].problem;
+    fgi_node *p = b->stack[--b->depth].problem;
     s->info.explored += b->stack[b->depth].part;
     s->info.memory -= p->arena.bytes;
     fgi_speech_free(&b->stack[b->depth].speech);
-    fgi_problem_free(p);
+    fgi_node_free(p);
 }
 
 /* The threshold of the proof follows the incumbent. */
@@ -185,7 +185,7 @@ static void speak_last(fgi_solver *s) {
 /* The node on top cannot beat the incumbent. */
 static void close_top(fgi_solver *s) {
     branch *b = s->state;
-    const fgi_problem *p = b->stack[b->depth - 1].problem;
+    const fgi_node *p = b->stack[b->depth - 1].problem;
     const double bound = fgi_larger(p->bound, p->removed); /* labels that went in the update that closed it, too */
     speak_last(s);
     if (bound > -INFINITY) leave(s, p, bound);
@@ -197,8 +197,8 @@ static void report_bound(fgi_solver *s) {
     const branch *b = s->state;
     double bound = -INFINITY;
     for (int64_t d = 0; d < b->depth; d++) {
-        const fgi_problem *p = b->stack[d].problem;
-        if (p->bound > -INFINITY) bound = fgi_larger(bound, p->bound + fgi_problem_error(p));
+        const fgi_node *p = b->stack[d].problem;
+        if (p->bound > -INFINITY) bound = fgi_larger(bound, p->bound + fgi_node_error(p));
     }
     bound = fgi_larger(fgi_lattice_floor(&b->lattice, bound), b->left);
     fgi_solver_bound(s, fgi_larger(bound, fgi_larger(fgi_solver_best(s), s->above)));
@@ -206,7 +206,7 @@ static void report_bound(fgi_solver *s) {
 
 /* A feasible labeling near the beliefs of the problem, which decoding has missed, in the local search. Returns 1 if
  * there is one. */
-static int construct(fgi_solver *s, const fgi_problem *p) {
+static int construct(fgi_solver *s, const fgi_node *p) {
     branch *b = s->state;
     const fgi_structure *st = s->model->s;
     if (!b->construct || b->constructing > b->total / 4 + CONSTRUCT_OPERATIONS) return 0;
@@ -219,7 +219,7 @@ static int construct(fgi_solver *s, const fgi_problem *p) {
         for (int32_t a = 0; a < p->card[i]; a++) of[p->label[p->begin[i] + a]] = p->belief[p->begin[i] + a];
     }
     const int64_t before = fgi_construct_operations(b->construct);
-    const int feasible = fgi_local_construct(b->local, b->construct, b->preferences, NULL, 0, CONSTRUCT_OPERATIONS);
+    const int feasible = fgi_labeling_construct(b->local, b->construct, b->preferences, NULL, 0, CONSTRUCT_OPERATIONS);
     const int64_t used = CONSTRUCT_COST * (fgi_construct_operations(b->construct) - before);
     b->constructing += used;
     b->work += used;
@@ -227,22 +227,23 @@ static int construct(fgi_solver *s, const fgi_problem *p) {
 }
 
 /* Offers the labeling that the problem's messages suggest, improved by coordinate ascent. */
-static void offer(fgi_solver *s, const fgi_problem *p) {
+static void offer(fgi_solver *s, const fgi_node *p) {
     branch *b = s->state;
-    fgi_problem_decode(p, b->labels, &b->scratch);
+    fgi_node_decode(p, b->labels, &b->scratch);
     for (int32_t i = 0; i < p->n; i++) b->current[p->root_var[i]] = p->label[p->begin[i] + b->labels[i]];
-    int64_t before = fgi_local_operations(b->local);
-    fgi_local_assign(b->local, b->current);
-    fgi_local_ascend(b->local, DECODE_OPERATIONS);
-    b->work += 2 * (fgi_local_operations(b->local) - before);
-    if (fgi_local_violations(b->local) > 0 && construct(s, p)) fgi_local_ascend(b->local, DECODE_OPERATIONS);
-    double score = fgi_local_score(b->local);
-    if (fgi_local_violations(b->local) > 0 || score <= s->info.score - fgi_local_tolerance(b->local, score)) return;
-    fgi_solver_consider(s, fgi_local_labels(b->local));
+    int64_t before = fgi_labeling_operations(b->local);
+    fgi_labeling_assign(b->local, b->current);
+    fgi_labeling_ascend(b->local, DECODE_OPERATIONS);
+    b->work += 2 * (fgi_labeling_operations(b->local) - before);
+    if (fgi_labeling_violations(b->local) > 0 && construct(s, p)) fgi_labeling_ascend(b->local, DECODE_OPERATIONS);
+    double score = fgi_labeling_score(b->local);
+    if (fgi_labeling_violations(b->local) > 0 || score <= s->info.score - fgi_labeling_tolerance(b->local, score))
+        return;
+    fgi_solver_consider(s, fgi_labeling_labels(b->local));
 }
 
 /* What a factor costs on average, each state counting no more than what would close the node. */
-static double mean_cost(const fgi_problem *p, int32_t f, double left) {
+static double mean_cost(const fgi_node *p, int32_t f, double left) {
     fgi_assert(f >= 0 && f < p->n_factors);
     const double *begin = p->table[f], *end = begin + p->states[f];
     double best = -INFINITY, sum = 0;
@@ -252,7 +253,7 @@ static double mean_cost(const fgi_problem *p, int32_t f, double left) {
 }
 
 /* The variable with few labels, costly factors, and a record of closing nodes. */
-static int32_t choose(branch *b, const fgi_problem *p, double left) {
+static int32_t choose(branch *b, const fgi_node *p, double left) {
     double most = 0;
     for (int32_t i = 0; i < p->n; i++) b->cost[i] = 0;
     for (int32_t f = 0; f < p->n_factors; f++) {
@@ -274,7 +275,7 @@ static int32_t choose(branch *b, const fgi_problem *p, double left) {
     return best;
 }
 
-static int32_t best_label(const fgi_problem *p, int32_t var) {
+static int32_t best_label(const fgi_node *p, int32_t var) {
     fgi_assert(var >= 0 && var < p->n);
     int32_t best = -1;
     for (int32_t a = 0; a < p->card[var]; a++)
@@ -284,7 +285,7 @@ static int32_t best_label(const fgi_problem *p, int32_t var) {
     return best;
 }
 
-static int64_t labels_left(const fgi_problem *p) {
+static int64_t labels_left(const fgi_node *p) {
     int64_t n = 0;
     for (int32_t i = 0; i < p->n; i++) n += p->alive[i];
     return n;
@@ -293,7 +294,7 @@ static int64_t labels_left(const fgi_problem *p) {
 /* Splits the node on top of the stack, or closes it when nothing is left to choose. */
 static fgi_rc split(fgi_solver *s) {
     branch *b = s->state;
-    fgi_problem *p = b->stack[b->depth - 1].problem, *child = NULL;
+    fgi_node *p = b->stack[b->depth - 1].problem, *child = NULL;
     const int64_t alive = s->proof ? labels_left(p) : 0;
     if (!speak(s, cutoff(s, p)) || p->bound <= cutoff(s, p)) {
         close_top(s);
@@ -318,7 +319,7 @@ static fgi_rc split(fgi_solver *s) {
     }
     int32_t value = best_label(p, var);
     if (p->bound <= fgi_solver_best(s) + share_of(s, p)) b->stubborn++;
-    fgi_rc rc = fgi_problem_child(p, var, value, MAX_ENTRIES, &child);
+    fgi_rc rc = fgi_node_child(p, var, value, MAX_ENTRIES, &child);
     if (rc == FGI_UNSUPPORTED) { /* too large to branch on: what is known stays */
         s->info.status = FGI_CONVERGED;
         return FGI_OK;
@@ -331,7 +332,7 @@ static fgi_rc split(fgi_solver *s) {
         b->current[p->root_var[i]] = p->label[p->begin[i] + a];
     }
     if (s->proof) fgi_speak_branch(&b->speaker, &b->stack[b->depth - 1].speech, p, var, value);
-    fgi_problem_remove(p, var, value); /* cannot be the last label: the variable had two */
+    fgi_node_remove(p, var, value); /* cannot be the last label: the variable had two */
     frame *f = &b->stack[b->depth - 1];
     f->iterations = 0;
     f->var = 0;
@@ -353,7 +354,7 @@ static int worth_another(const fgi_solver *s, const frame *f, int root) {
 static fgi_rc step(fgi_solver *s) {
     branch *b = s->state;
     frame *f = &b->stack[b->depth - 1];
-    fgi_problem *p = f->problem;
+    fgi_node *p = f->problem;
     if (f->var == 0 || f->best != fgi_solver_best(s)) { /* an update costs little more than finding out */
         f->best = fgi_solver_best(s);
         f->cutoff = cutoff(s, p);
@@ -364,7 +365,7 @@ static fgi_rc step(fgi_solver *s) {
     }
     if (p->n > 0) {
         int32_t var = f->forward ? f->var : p->n - 1 - f->var;
-        if (fgi_problem_update(p, var, f->forward, f->iterations == 0 && f->forward, f->cutoff, &b->scratch) < 0) {
+        if (fgi_node_update(p, var, f->forward, f->iterations == 0 && f->forward, f->cutoff, &b->scratch) < 0) {
             b->weight[p->root_var[var]] += 1;
             b->work += p->work;
             close_top(s);
@@ -409,8 +410,8 @@ static int is_to_pause(fgi_solver *s) {
 /* The root, in as many runs as it takes. */
 static fgi_rc open_root(fgi_solver *s) {
     branch *b = s->state;
-    fgi_problem *root = b->root.problem;
-    if (!root || !fgi_problem_build(&b->root, &b->meter)) return FGI_OK;
+    fgi_node *root = b->root.problem;
+    if (!root || !fgi_node_build(&b->root, &b->meter)) return FGI_OK;
     b->lattice = fgi_lattice_find(s->model);
     b->root.problem = NULL;
     s->info.memory -= root->arena.bytes; /* counted from the start, and now by push */
@@ -449,7 +450,7 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     branch *b = fgi_calloc(1, sizeof *b);
     s->state = b;
     if (!b) return fgi_no_memory(err);
-    fgi_rc rc = fgi_problem_begin(s->model, MAX_ENTRIES, &b->root);
+    fgi_rc rc = fgi_node_begin(s->model, MAX_ENTRIES, &b->root);
     if (rc)
         return fgi_fail(
             err, rc, -1, rc == FGI_NO_MEMORY ? "out of memory" : "the model is too large for branch and bound");
@@ -457,9 +458,9 @@ static fgi_rc bnb_create(fgi_solver *s, fgi_error *err) {
     b->labels = fgi_take_zero(&b->arena, st->n_vars, int32_t);
     b->weight = fgi_take_zero(&b->arena, st->n_vars, double);
     b->cost = fgi_take(&b->arena, st->n_vars, double);
-    fgi_problem_scratch_take(&b->scratch, s->model, &b->arena);
-    b->local = fgi_local_create(s->model);
-    if (b->local && fgi_local_has_forbidden(b->local)) {
+    fgi_node_scratch_take(&b->scratch, s->model, &b->arena);
+    b->local = fgi_labeling_create(s->model);
+    if (b->local && fgi_labeling_has_forbidden(b->local)) {
         b->preferences = fgi_take(&b->arena, st->unary_begin[st->n_vars], double);
         b->construct = fgi_construct_create(s->model);
         if (!b->construct) return fgi_no_memory(err);
@@ -484,7 +485,7 @@ static fgi_rc bnb_warm_start(fgi_solver *s, const double *mu, fgi_error *err) {
     b->meter.every = FGI_CLOCK_WORK, b->meter.deadline = INFINITY;
     rc = open_root(s);
     if (rc) return fgi_fail(err, rc, -1, "out of memory");
-    fgi_problem_set_messages(b->stack[0].problem, mu, &b->scratch);
+    fgi_node_set_messages(b->stack[0].problem, mu, &b->scratch);
     return FGI_OK;
 }
 
@@ -504,8 +505,8 @@ static double excess(const fgi_solver *s) {
     const branch *b = s->state;
     double bound = -INFINITY;
     for (int64_t d = 0; d < b->depth; d++) {
-        const fgi_problem *p = b->stack[d].problem;
-        bound = fgi_larger(bound, p->bound + 2 * fgi_problem_error(p) + (double)p->n_slots * s->proof->quantum);
+        const fgi_node *p = b->stack[d].problem;
+        bound = fgi_larger(bound, p->bound + 2 * fgi_node_error(p) + (double)p->n_slots * s->proof->quantum);
     }
     return bound == -INFINITY ? 0 : bound - fgi_solver_best(s); /* INFINITY where there is no labeling */
 }
@@ -527,7 +528,7 @@ static double bnb_hush(fgi_solver *s) {
     if (!(over < INFINITY)) return -1;
     if (fgi_solver_wanted(s)) fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, lead);
     while (b->depth > 0) {
-        fgi_problem *p = b->stack[b->depth - 1].problem;
+        fgi_node *p = b->stack[b->depth - 1].problem;
         fgi_speak_close(&b->speaker, &b->stack[b->depth - 1].speech, p, p->bound);
         fgi_speak_end(&b->speaker);
         pop(s);
@@ -538,9 +539,9 @@ static double bnb_hush(fgi_solver *s) {
 static void bnb_destroy(fgi_solver *s) {
     branch *b = s->state;
     while (b->depth > 0) pop(s);
-    fgi_problem_free(b->root.problem);
+    fgi_node_free(b->root.problem);
     free(b->stack);
-    fgi_local_free(b->local);
+    fgi_labeling_free(b->local);
     fgi_construct_free(b->construct);
     fgi_speaker_free(&b->speaker);
     fgi_arena_free(&b->arena);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "exact/costs.h"
 #include "exact/costs_pairs.h"
-#include "model/step.h"
+#include "model/lattice.h"
 
 enum { MOST_MADE_LABELS = 2000000 };     /* labels of factors that dropped variables may leave: 24 MB */
 static const double SHARE = 0.25;        /* steps may be off by this share of the tolerance */

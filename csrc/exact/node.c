@@ -9,13 +9,13 @@ enum {
 };
 
 /* The bound is kept in two parts, so that taking maxima out and putting them in again loses nothing. */
-void fgi_problem_set_bound(fgi_problem *p, const fgi_sum *sum) {
+void fgi_node_set_bound(fgi_node *p, const fgi_sum *sum) {
     p->bound = fgi_sum_value(sum);
     p->carry = sum->forbidden ? 0 : (sum->sum - p->bound) + sum->carry;
     p->removed = -INFINITY;
 }
 
-static void add_to_bound(fgi_problem *p, double x) {
+static void add_to_bound(fgi_node *p, double x) {
     fgi_assert(x < INFINITY && p->bound < INFINITY);
     fgi_sum sum = {p->bound, p->carry, 0};
     fgi_sum_add(&sum, x);
@@ -23,20 +23,20 @@ static void add_to_bound(fgi_problem *p, double x) {
     p->carry = (sum.sum - p->bound) + sum.carry;
 }
 
-double fgi_problem_error(const fgi_problem *p) {
+double fgi_node_error(const fgi_node *p) {
     const double terms = p->magnitude + (double)p->n_slots * fgi_larger(p->largest[0], p->largest[1]);
     /* The bound itself is the nearest double, and so is its sum with this. */
     const double nearest = 0x1p-52 * (p->bound > -INFINITY ? fabs(p->bound) : 0);
     return p->error + 0x1p-53 * (double)(p->additions + p->sweeps) * terms + nearest;
 }
 
-void fgi_problem_scratch_take(fgi_problem_scratch *scratch, const fgi_model *m, fgi_arena *arena) {
+void fgi_node_scratch_take(fgi_node_scratch *scratch, const fgi_model *m, fgi_arena *arena) {
     scratch->nu = fgi_take(arena, m->s->max_card, double);
     scratch->minus = fgi_take(arena, (int64_t)m->s->max_arity * m->s->max_card, double);
     scratch->wide = fgi_take(arena, fgi_marginal_scratch(m), double);
 }
 
-int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a) {
+int fgi_node_remove(fgi_node *p, int32_t var, int32_t a) {
     fgi_assert(var >= 0 && var < p->n && a >= 0 && a < p->card[var] && p->alive[var] > 0);
     p->unary[p->begin[var] + a] = -INFINITY;
     p->belief[p->begin[var] + a] = -INFINITY;
@@ -47,7 +47,7 @@ int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a) {
 static double minus(double mu, double unary) { return unary == -INFINITY ? -INFINITY : -mu; }
 
 /* A factor of two binary variables: most of a grid, and a call and its loops take three times as long as the work. */
-static void binary_marginal(const fgi_problem *p, const fgi_link *l, double *nu) {
+static void binary_marginal(const fgi_node *p, const fgi_link *l, double *nu) {
     const int32_t other = p->slot_begin[l->factor] + 1 - l->position;
     fgi_assert(p->states[l->factor] == 4 && l->position < 2);
     const double *t = p->table[l->factor], *mu = p->message + p->slot_message[other],
@@ -59,7 +59,7 @@ static void binary_marginal(const fgi_problem *p, const fgi_link *l, double *nu)
 
 /* Two variables with few labels each: most of what is left deep in the tree. By callgrind on grids, a product of any
  * shape takes 300 instructions for 3 x 3 states, this 140; with 16 states and more the kernels are quicker. */
-static void few_marginal(const fgi_problem *p, const fgi_link *l, double *restrict nu) {
+static void few_marginal(const fgi_node *p, const fgi_link *l, double *restrict nu) {
     const int32_t other = p->slot_begin[l->factor] + 1 - l->position, j = p->slot_var[other];
     fgi_assert(l->position < 2 && j >= 0 && j < p->n);
     const int32_t n_from = p->card[j], n_to = p->card[p->slot_var[p->slot_begin[l->factor] + l->position]];
@@ -76,7 +76,7 @@ static void few_marginal(const fgi_problem *p, const fgi_link *l, double *restri
     }
 }
 
-static void pair_marginal(const fgi_problem *p, const fgi_link *l, double *nu, double *h) {
+static void pair_marginal(const fgi_node *p, const fgi_link *l, double *nu, double *h) {
     const int32_t first = p->slot_begin[l->factor], other = first + 1 - l->position, j = p->slot_var[other];
     const double *t = p->table[l->factor], *mu = p->message + p->slot_message[other], *unary = p->unary + p->begin[j];
     const int32_t rows = p->card[p->slot_var[first]], cols = p->card[p->slot_var[first + 1]];
@@ -85,7 +85,7 @@ static void pair_marginal(const fgi_problem *p, const fgi_link *l, double *nu, d
 }
 
 /* nu(a) = max over the states with y_k = a of table - messages of the other variables. */
-static void marginal(const fgi_problem *p, const fgi_link *l, fgi_problem_scratch *scratch) {
+static void marginal(const fgi_node *p, const fgi_link *l, fgi_node_scratch *scratch) {
     const int32_t first = p->slot_begin[l->factor], arity = p->slot_begin[l->factor + 1] - first;
     const int32_t *vars = p->slot_var + first;
     fgi_assert(arity >= 2 && arity <= FGI_NODE_ARITY && l->position < arity);
@@ -110,7 +110,7 @@ static void marginal(const fgi_problem *p, const fgi_link *l, fgi_problem_scratc
 }
 
 /* Maximum of the reparametrised factor. */
-static double factor_maximum(const fgi_problem *p, int32_t f, fgi_problem_scratch *scratch) {
+static double factor_maximum(const fgi_node *p, int32_t f, fgi_node_scratch *scratch) {
     fgi_assert(f >= 0 && f < p->n_factors);
     const int32_t first = p->slot_begin[f], i = p->slot_var[first];
     const double *mu = p->message + p->slot_message[first], *unary = p->unary + p->begin[i];
@@ -121,7 +121,7 @@ static double factor_maximum(const fgi_problem *p, int32_t f, fgi_problem_scratc
     return best;
 }
 
-void fgi_problem_set_messages(fgi_problem *p, const double *mu, fgi_problem_scratch *scratch) {
+void fgi_node_set_messages(fgi_node *p, const double *mu, fgi_node_scratch *scratch) {
     for (int32_t s = 0; s < p->n_slots; s++)
         for (int32_t a = 0, i = p->slot_var[s]; a < p->card[i]; a++, mu++)
             if (p->unary[p->begin[i] + a] > -INFINITY && fabs(*mu) < INFINITY) p->message[p->slot_message[s] + a] = *mu;
@@ -145,14 +145,14 @@ void fgi_problem_set_messages(fgi_problem *p, const double *mu, fgi_problem_scra
         p->factor_max[f] = factor_maximum(p, f, scratch);
         fgi_sum_add(&sum, p->factor_max[f]);
     }
-    fgi_problem_set_bound(p, &sum);
+    fgi_node_set_bound(p, &sum);
     for (int32_t s = 0; s < p->n_slots; s++)
         for (int32_t a = 0; a < p->card[p->slot_var[s]]; a++)
             p->largest[1] = fgi_larger(p->largest[1], fabs(p->message[p->slot_message[s] + a]));
 }
 
 /* Messages of the factors that have changed since the sweep before this one collected here; all of them if fresh. */
-static void collect(fgi_problem *p, int32_t var, int forward, int fresh, fgi_problem_scratch *scratch) {
+static void collect(fgi_node *p, int32_t var, int forward, int fresh, fgi_node_scratch *scratch) {
     const double *unary = p->unary + p->begin[var];
     const int32_t n = p->card[var];
     for (int32_t k = p->link_begin[var]; k < p->link_begin[var + 1]; k++) {
@@ -170,7 +170,7 @@ static void collect(fgi_problem *p, int32_t var, int forward, int fresh, fgi_pro
 }
 
 /* Labels that cannot beat the cutoff go; the best of all labels, which is in the bound, is taken out of the others. */
-static int32_t remove_labels(fgi_problem *p, int32_t var, double best, double cutoff) {
+static int32_t remove_labels(fgi_node *p, int32_t var, double best, double cutoff) {
     double *unary = p->unary + p->begin[var], *belief = p->belief + p->begin[var];
     int32_t removed = 0;
     fgi_assert(best > -INFINITY && best < INFINITY);
@@ -180,7 +180,7 @@ static int32_t remove_labels(fgi_problem *p, int32_t var, double best, double cu
         if (unary[a] == -INFINITY) continue;
         if (p->bound + belief[a] <= cutoff) { /* also when belief is -INFINITY: no state of some factor allows it */
             p->removed = fgi_larger(p->removed, p->bound + belief[a]);
-            fgi_problem_remove(p, var, a);
+            fgi_node_remove(p, var, a);
             removed++;
         } else {
             unary[a] -= best;
@@ -200,7 +200,7 @@ static double share_few(double *message, const double *belief, int32_t n, const 
 }
 
 /* The factors that go on in the direction of the sweep get their shares back. */
-static void distribute(fgi_problem *p, int32_t var, int forward, double *surplus) {
+static void distribute(fgi_node *p, int32_t var, int forward, double *surplus) {
     const int32_t n = p->card[var];
     const fgi_link *links = p->links + p->link_begin[var];
     const int64_t n_links = p->link_begin[var + 1] - p->link_begin[var];
@@ -221,11 +221,10 @@ static void distribute(fgi_problem *p, int32_t var, int forward, double *surplus
     p->largest[0] = largest;
 }
 
-int32_t fgi_problem_update(
-    fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, fgi_problem_scratch *scratch) {
+int32_t fgi_node_update(fgi_node *p, int32_t var, int forward, int fresh, double cutoff, fgi_node_scratch *scratch) {
     fgi_assert(var >= 0 && var < p->n && p->bound < INFINITY);
     if (var == (forward ? 0 : p->n - 1)) { /* a sweep begins */
-        fgi_audit_rarely(fgi_problem_check(p));
+        fgi_audit_rarely(fgi_node_check(p));
         p->largest[1] = p->largest[0];
         p->largest[0] = 0;
         p->sweeps++;
@@ -248,7 +247,7 @@ int32_t fgi_problem_update(
     return removed;
 }
 
-void fgi_problem_decode(const fgi_problem *p, int32_t *labels, fgi_problem_scratch *scratch) {
+void fgi_node_decode(const fgi_node *p, int32_t *labels, fgi_node_scratch *scratch) {
     double *score = scratch->nu;
     for (int32_t i = 0; i < p->n; i++) labels[i] = -1;
     for (int32_t i = 0; i < p->n; i++) {

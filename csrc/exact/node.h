@@ -4,7 +4,7 @@
  * its parent folded into its tables (a reparametrisation). So a node costs what is left, and a child is cheaper than
  * its parent.
  *
- * Invariants of a problem that is complete (fgi_problem_check looks at them):
+ * Invariants of a problem that is complete (fgi_node_check looks at them):
  *   1  `begin` has the sums of `card`; `alive` counts the labels whose unary is not -INFINITY.
  *   2  Messages are numbers, and 0 at labels that are dead.
  *   3  A factor has two variables or more, all of the problem, and as many states as their labels have pairs.
@@ -21,7 +21,7 @@
 
 enum { FGI_NODE_ARITY = 64 }; /* variables of a factor: with two labels each there are more states than memory */
 
-typedef struct fgi_problem {
+typedef struct fgi_node {
     const fgi_kernels *kernels;
     int32_t n, n_factors, n_slots; /* variables; factors; (factor, variable) pairs */
     int32_t max_card;              /* most labels of a variable in the root model; sizes the scratch memory */
@@ -42,10 +42,10 @@ typedef struct fgi_problem {
     double *factor_max;    /* max of the reparametrised factor, as long as no update has moved it */
     int32_t *link_begin;   /* n + 1 offsets into links */
     fgi_link *links;       /* links of a variable, by ascending factor */
-    double bound;          /* no labeling of this problem scores more, up to fgi_problem_error: constant + all maxima */
+    double bound;          /* no labeling of this problem scores more, up to fgi_node_error: constant + all maxima */
     double carry;          /* what `bound` has lost to rounding so far */
-    double removed; /* largest bound of a label removed by updates, up to fgi_problem_error; the caller resets it */
-    /* What the rounding of the bound is made of: see fgi_problem_error. */
+    double removed;        /* largest bound of a label removed by updates, up to fgi_node_error; the caller resets it */
+    /* What the rounding of the bound is made of: see fgi_node_error. */
     double error;              /* rounding of the tables, inherited from the parent */
     double magnitude;          /* sum of the magnitudes of the root's potentials */
     double largest[2];         /* largest multipliers of live labels, in this sweep and in the one before */
@@ -53,54 +53,53 @@ typedef struct fgi_problem {
     fgi_arena arena;           /* all of it */
     int64_t work;              /* entries read by updates; the caller takes it away */
     int keeps_labels;          /* updates remove labels only where nothing allows them: exact/speak.h does the rest */
-} fgi_problem;
+} fgi_node;
 
 /* What updates of a problem and of all its descendants work in. */
-typedef struct fgi_problem_scratch {
+typedef struct fgi_node_scratch {
     double *nu;    /* max_card */
     double *minus; /* max_card for each variable of a factor */
     double *wide;  /* fgi_marginal_scratch */
-} fgi_problem_scratch;
-void fgi_problem_scratch_take(fgi_problem_scratch *scratch, const fgi_model *m, fgi_arena *arena);
+} fgi_node_scratch;
+void fgi_node_scratch_take(fgi_node_scratch *scratch, const fgi_model *m, fgi_arena *arena);
 
 /* The whole model, which must outlive the problem. Weighted, transposed and implicit tables are expanded;
- * FGI_UNSUPPORTED when that would pass max_entries. To be gone on with until fgi_problem_build says that the problem is
+ * FGI_UNSUPPORTED when that would pass max_entries. To be gone on with until fgi_node_build says that the problem is
  * complete: nothing else may be done with it before, but to free it. */
-typedef struct fgi_problem_builder {
+typedef struct fgi_node_builder {
     const fgi_model *m;
-    fgi_problem *problem;
+    fgi_node *problem;
     int stage;
     int64_t at; /* the next variable or factor of the stage */
     int64_t message_at, entry_at;
     fgi_sum bound;
-} fgi_problem_builder;
-fgi_rc fgi_problem_begin(const fgi_model *m, int64_t max_entries, fgi_problem_builder *b);
-int fgi_problem_build(fgi_problem_builder *b, fgi_meter *meter); /* 1: complete; 0: the time is over */
+} fgi_node_builder;
+fgi_rc fgi_node_begin(const fgi_model *m, int64_t max_entries, fgi_node_builder *b);
+int fgi_node_build(fgi_node_builder *b, fgi_meter *meter); /* 1: complete; 0: the time is over */
 /* What is left of `p` when variable `var` takes its label `a` (indices of p); dead labels and fixed variables are
  * dropped. FGI_UNSUPPORTED when more than max_entries are left. */
-fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t a, int64_t max_entries, fgi_problem **out);
+fgi_rc fgi_node_child(const fgi_node *p, int32_t var, int32_t a, int64_t max_entries, fgi_node **out);
 /* Dual variables from elsewhere, in the layout of fgi_solver_messages; only for a problem made from the whole model. */
-void fgi_problem_set_messages(fgi_problem *p, const double *mu, fgi_problem_scratch *scratch);
-void fgi_problem_free(fgi_problem *p);
+void fgi_node_set_messages(fgi_node *p, const double *mu, fgi_node_scratch *scratch);
+void fgi_node_free(fgi_node *p);
 #ifdef FGI_CHECKED
-void fgi_problem_check(const fgi_problem *p);
+void fgi_node_check(const fgi_node *p);
 #endif
 
 /* One update of dual ascent at `var`: pull the max-marginals of all its factors, remove the labels that cannot beat
  * `cutoff`, push back to the factors that go on in the direction of the sweep. `fresh`: no sweep in the other direction
  * has come just before this one, so nothing may be reused. Returns the number of labels removed, -1 when the problem
  * cannot beat the cutoff any more. */
-int32_t fgi_problem_update(
-    fgi_problem *p, int32_t var, int forward, int fresh, double cutoff, fgi_problem_scratch *scratch);
+int32_t fgi_node_update(fgi_node *p, int32_t var, int forward, int fresh, double cutoff, fgi_node_scratch *scratch);
 /* bound and carry from a sum of all terms. */
-void fgi_problem_set_bound(fgi_problem *p, const fgi_sum *sum);
+void fgi_node_set_bound(fgi_node *p, const fgi_sum *sum);
 /* How far above `bound` a labeling can be because of rounding. Tables and unaries of a node carry what its ancestors
  * have rounded; the terms of the bound are sums of a few of them and of multipliers. As in fgi_safe_bound, scores far
  * below the best do not count. */
-double fgi_problem_error(const fgi_problem *p);
+double fgi_node_error(const fgi_node *p);
 /* Removes one label by hand; returns 0 when it was the last one. */
-int fgi_problem_remove(fgi_problem *p, int32_t var, int32_t a);
+int fgi_node_remove(fgi_node *p, int32_t var, int32_t a);
 /* Labels every variable in order, given the earlier ones and the messages of the later ones. labels: p's indices. */
-void fgi_problem_decode(const fgi_problem *p, int32_t *labels, fgi_problem_scratch *scratch);
+void fgi_node_decode(const fgi_node *p, int32_t *labels, fgi_node_scratch *scratch);
 
 #endif

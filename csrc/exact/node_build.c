@@ -8,15 +8,15 @@ enum {
     FACTOR_WORK = 100   /* what to build a factor costs besides its entries, in entries */
 };
 
-void fgi_problem_free(fgi_problem *p) {
+void fgi_node_free(fgi_node *p) {
     if (!p) return;
     fgi_arena_free(&p->arena);
     free(p);
 }
 
-static fgi_problem *problem_new(
+static fgi_node *problem_new(
     int64_t n, int64_t n_labels, int64_t n_factors, int64_t n_slots, int64_t n_messages, int64_t n_entries) {
-    fgi_problem *p = fgi_calloc(1, sizeof *p);
+    fgi_node *p = fgi_calloc(1, sizeof *p);
     if (!p) return NULL;
     fgi_arena *arena = &p->arena;
     p->kernels = fgi_kernels_get();
@@ -41,33 +41,33 @@ static fgi_problem *problem_new(
     p->link_begin = fgi_take_zero(arena, n + 1, int32_t);
     p->links = fgi_take(arena, n_slots, fgi_link);
     if (!arena->failed) return p;
-    fgi_problem_free(p);
+    fgi_node_free(p);
     return NULL;
 }
 
 /* ---- once the parts are there ---------------------------------------------------------------------------------- */
 
-static void begin_links(fgi_problem *p) {
+static void begin_links(fgi_node *p) {
     int32_t *fill = p->link_begin;
     for (int32_t s = 0; s < p->n_slots; s++) fill[p->slot_var[s] + 1]++;
     for (int32_t i = 0; i < p->n; i++) fill[i + 1] += fill[i];
 }
 
 /* The links of every variable, by ascending factor. */
-static void link_factor(fgi_problem *p, int32_t f) {
+static void link_factor(fgi_node *p, int32_t f) {
     int32_t *fill = p->link_begin;
     const int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first, *vars = p->slot_var + first;
     for (int32_t q = 0; q < arity; q++)
         p->links[fill[vars[q]]++] = fgi_link_make(f, vars, arity, q, p->card, p->slot_message[first]);
 }
 
-static void end_links(fgi_problem *p) {
+static void end_links(fgi_node *p) {
     for (int32_t i = p->n; i > 0; i--) p->link_begin[i] = p->link_begin[i - 1];
     p->link_begin[0] = 0;
 }
 
 /* bound = constant + all maxima; -INFINITY if a factor or variable has nothing left. */
-static void take_variables(fgi_problem *p, fgi_sum *bound) {
+static void take_variables(fgi_node *p, fgi_sum *bound) {
     for (int32_t i = 0; i < p->n; i++) {
         const double best = fgi_max_of(p->unary + p->begin[i], p->begin[i + 1] - p->begin[i]);
         fgi_sum_add(bound, best);
@@ -75,21 +75,21 @@ static void take_variables(fgi_problem *p, fgi_sum *bound) {
     }
 }
 
-static void take_factor(fgi_problem *p, int32_t f, fgi_sum *bound) {
+static void take_factor(fgi_node *p, int32_t f, fgi_sum *bound) {
     p->factor_max[f] = fgi_max_of(p->table[f], p->states[f]);
     fgi_sum_add(bound, p->factor_max[f]);
 }
 
 /* Labels that are forbidden from the start are dead. */
-static void end_bound(fgi_problem *p, const fgi_sum *bound) {
-    fgi_problem_set_bound(p, bound);
+static void end_bound(fgi_node *p, const fgi_sum *bound) {
+    fgi_node_set_bound(p, bound);
     for (int32_t i = 0; i < p->n; i++)
         for (int32_t a = 0; a < p->card[i]; a++)
-            if (p->unary[p->begin[i] + a] == -INFINITY && p->alive[i] > 0) fgi_problem_remove(p, i, a);
+            if (p->unary[p->begin[i] + a] == -INFINITY && p->alive[i] > 0) fgi_node_remove(p, i, a);
     memcpy(p->belief, p->unary, (size_t)p->begin[p->n] * sizeof(double));
 }
 
-static void finish(fgi_problem *p, fgi_sum *constant) {
+static void finish(fgi_node *p, fgi_sum *constant) {
     begin_links(p);
     for (int32_t f = 0; f < p->n_factors; f++) link_factor(p, f);
     end_links(p);
@@ -103,8 +103,8 @@ static void finish(fgi_problem *p, fgi_sum *constant) {
 static int borrowable(const fgi_view *v) { return v->kind == FGI_DENSE && v->weight == 1.0 && !v->transposed; }
 
 /* Tables that are not borrowed are expanded. */
-static void copy_factor(fgi_problem_builder *b, int64_t f) {
-    fgi_problem *p = b->problem;
+static void copy_factor(fgi_node_builder *b, int64_t f) {
+    fgi_node *p = b->problem;
     const fgi_structure *s = b->m->s;
     const fgi_view v = fgi_factor_view(b->m, f);
     int32_t slot = (int32_t)fgi_factor_begin(s, f);
@@ -126,11 +126,11 @@ static void copy_factor(fgi_problem_builder *b, int64_t f) {
     }
 }
 
-fgi_rc fgi_problem_begin(const fgi_model *m, int64_t max_entries, fgi_problem_builder *b) {
+fgi_rc fgi_node_begin(const fgi_model *m, int64_t max_entries, fgi_node_builder *b) {
     const fgi_structure *s = m->s;
     const int64_t n_slots = fgi_factor_begin(s, s->n_factors);
     int64_t n_entries = 0;
-    *b = (fgi_problem_builder){.m = m};
+    *b = (fgi_node_builder){.m = m};
     if (n_slots > INT32_MAX || s->max_arity > FGI_NODE_ARITY) return FGI_UNSUPPORTED;
     for (int64_t f = 0; f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(m, f);
@@ -146,7 +146,7 @@ fgi_rc fgi_problem_begin(const fgi_model *m, int64_t max_entries, fgi_problem_bu
     return FGI_OK;
 }
 
-static void copy_model_variables(fgi_problem *p, const fgi_model *m) {
+static void copy_model_variables(fgi_node *p, const fgi_model *m) {
     const fgi_structure *s = m->s;
     for (int64_t i = 0; i < s->n_vars; i++) {
         p->card[i] = p->alive[i] = s->cards[i];
@@ -161,9 +161,9 @@ static void copy_model_variables(fgi_problem *p, const fgi_model *m) {
     p->additions = (int32_t)(s->max_degree + s->max_arity) + FEW_ADDITIONS;
 }
 
-int fgi_problem_build(fgi_problem_builder *b, fgi_meter *meter) {
+int fgi_node_build(fgi_node_builder *b, fgi_meter *meter) {
     enum { VARIABLES, COPY, LINK, BOUND, COMPLETE };
-    fgi_problem *p = b->problem;
+    fgi_node *p = b->problem;
     while (b->stage < COMPLETE) {
         if (b->at == 0 && b->stage == VARIABLES) copy_model_variables(p, b->m);
         if (b->at == 0 && b->stage == LINK) begin_links(p);
@@ -178,7 +178,7 @@ int fgi_problem_build(fgi_problem_builder *b, fgi_meter *meter) {
         if (b->stage == LINK) end_links(p);
         if (b->stage == BOUND) {
             end_bound(p, &b->bound);
-            fgi_audit(fgi_problem_check(p));
+            fgi_audit(fgi_node_check(p));
         }
         b->stage++;
         b->at = 0;
@@ -195,7 +195,7 @@ typedef struct kept {
 } kept;
 
 /* Copies the part of factor f that is left, reparametrised, to `to`; the free variables keep their order. */
-static void slice_factor(const fgi_problem *p, int32_t f, const kept *keep, const int32_t *live, double *to) {
+static void slice_factor(const fgi_node *p, int32_t f, const kept *keep, const int32_t *live, double *to) {
     int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first;
     const double *table = p->table[f];
     if (arity == 2) {
@@ -248,8 +248,8 @@ typedef struct sizes {
 
 /* A child that is being made from its parent. */
 typedef struct birth {
-    const fgi_problem *parent;
-    fgi_problem *child;
+    const fgi_node *parent;
+    fgi_node *child;
     kept *keep;       /* per variable of the parent */
     int32_t *live;    /* its labels that are left */
     double *folded;   /* scores of a factor with fewer than two free variables */
@@ -257,7 +257,7 @@ typedef struct birth {
 } birth;
 
 static void keep_labels(birth *b, int32_t var, int32_t value, sizes *z) {
-    const fgi_problem *p = b->parent;
+    const fgi_node *p = b->parent;
     int32_t at = 0;
     for (int32_t i = 0; i < p->n; i++) {
         kept *k = &b->keep[i];
@@ -272,7 +272,7 @@ static void keep_labels(birth *b, int32_t var, int32_t value, sizes *z) {
 }
 
 static fgi_rc count_factors(const birth *b, int64_t max_entries, sizes *z) {
-    const fgi_problem *p = b->parent;
+    const fgi_node *p = b->parent;
     z->largest = 1;
     for (int32_t f = 0; f < p->n_factors; f++) {
         int64_t states = 1, free_vars = 0, messages = 0;
@@ -296,8 +296,8 @@ static fgi_rc count_factors(const birth *b, int64_t max_entries, sizes *z) {
 }
 
 static void copy_variables(birth *b) {
-    const fgi_problem *p = b->parent;
-    fgi_problem *c = b->child;
+    const fgi_node *p = b->parent;
+    fgi_node *c = b->child;
     c->begin[0] = 0;
     for (int32_t i = 0; i < p->n; i++) {
         const kept *k = &b->keep[i];
@@ -319,8 +319,8 @@ static void copy_variables(birth *b) {
 
 /* Messages go into the unaries (plus) and, by slice_factor, into the tables (minus). */
 static void fold_messages(birth *b) {
-    const fgi_problem *p = b->parent;
-    fgi_problem *c = b->child;
+    const fgi_node *p = b->parent;
+    fgi_node *c = b->child;
     for (int32_t s = 0; s < p->n_slots; s++) {
         const kept *k = &b->keep[p->slot_var[s]];
         const double *mu = p->message + p->slot_message[s];
@@ -332,8 +332,8 @@ static void fold_messages(birth *b) {
 
 /* Factors with two free variables and more stay, others become unaries or constants. */
 static void copy_factors(birth *b) {
-    const fgi_problem *p = b->parent;
-    fgi_problem *c = b->child;
+    const fgi_node *p = b->parent;
+    fgi_node *c = b->child;
     int64_t message_at = 0, entry_at = 0;
     int32_t slot = 0, factor = 0;
     for (int32_t f = 0; f < p->n_factors; f++) {
@@ -368,8 +368,8 @@ static void copy_factors(birth *b) {
 }
 
 static void fill_child(birth *b) {
-    const fgi_problem *p = b->parent;
-    fgi_problem *c = b->child;
+    const fgi_node *p = b->parent;
+    fgi_node *c = b->child;
     /* The parent's bound minus its maxima is its constant; what is fixed below is added to it. */
     b->constant = (fgi_sum){p->bound, p->carry, 0};
     for (int32_t f = 0; f < p->n_factors; f++) fgi_sum_add(&b->constant, -p->factor_max[f]);
@@ -379,12 +379,12 @@ static void fill_child(birth *b) {
     c->max_card = p->max_card;
     c->magnitude = p->magnitude;
     c->additions = p->additions;
-    c->error = fgi_problem_error(p);
+    c->error = fgi_node_error(p);
     finish(c, &b->constant);
-    fgi_audit_rarely(fgi_problem_check(c));
+    fgi_audit_rarely(fgi_node_check(c));
 }
 
-fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, int64_t max_entries, fgi_problem **out) {
+fgi_rc fgi_node_child(const fgi_node *p, int32_t var, int32_t value, int64_t max_entries, fgi_node **out) {
     fgi_assert(var >= 0 && var < p->n && value >= 0 && value < p->card[var]);
     sizes z = {0};
     birth b = {.parent = p, .keep = fgi_alloc(p->n, sizeof *b.keep), .live = fgi_alloc(p->begin[p->n], sizeof *b.live)};
@@ -399,7 +399,7 @@ fgi_rc fgi_problem_child(const fgi_problem *p, int32_t var, int32_t value, int64
         if (!b.child || !b.folded) rc = FGI_NO_MEMORY;
     }
     if (!rc) fill_child(&b);
-    else fgi_problem_free(b.child);
+    else fgi_node_free(b.child);
     if (!rc) *out = b.child;
     free(b.folded);
     free(b.keep);

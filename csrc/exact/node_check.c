@@ -3,7 +3,7 @@
 
 #ifdef FGI_CHECKED
 
-static void check_variable(const fgi_problem *p, int32_t i) {
+static void check_variable(const fgi_node *p, int32_t i) {
     int32_t alive = 0;
     fgi_assert(p->begin[i + 1] - p->begin[i] == p->card[i]);
     for (int32_t a = 0; a < p->card[i]; a++) {
@@ -26,7 +26,7 @@ static void check_variable(const fgi_problem *p, int32_t i) {
     }
 }
 
-void fgi_problem_check(const fgi_problem *p) {
+void fgi_node_check(const fgi_node *p) {
     fgi_assert(p->begin[0] == 0 && p->slot_begin[0] == 0 && p->slot_begin[p->n_factors] == p->n_slots);
     fgi_assert(p->link_begin[0] == 0 && p->link_begin[p->n] == p->n_slots);
     fgi_assert(p->bound == p->bound && p->carry == p->carry && p->magnitude >= 0 && p->error >= 0);

@@ -78,7 +78,7 @@ static int find_flips(int32_t n, int64_t n_edges, const roof_edge *edges, int32_
 }
 
 typedef struct cut {
-    fgi_flow *flow;
+    fgi_maxflow *flow;
     double scale;    /* integer units per unit of energy */
     double constant; /* energy that no label changes, in `copies` copies */
     double rounded;  /* what capacities have lost or gained by becoming whole, in units */
@@ -96,7 +96,7 @@ static int64_t whole(cut *g, double c) {
 static void add_node(cut *g, int32_t node, double c) {
     if (c < 0) g->constant += c;
     /* Paid when cut from the source; -c when cut from the sink. */
-    fgi_flow_add_terminal(g->flow, node, whole(g, c));
+    fgi_maxflow_add_terminal(g->flow, node, whole(g, c));
 }
 
 /* c for variable i = 1, in every copy. The complement of i is node n + i. */
@@ -116,13 +116,13 @@ static void add_pair(cut *g, const double e[2][2], int32_t i, int32_t j, int fli
     g->constant += a;
     add_node(g, u, c - a);
     add_node(g, v, d - c);
-    fgi_flow_add_edge(g->flow, u, v, capacity, 0);
+    fgi_maxflow_add_edge(g->flow, u, v, capacity, 0);
     if (g->copies == 1) return;
     const int32_t not_u = u < g->n ? u + g->n : u - g->n, not_v = v < g->n ? v + g->n : v - g->n;
     g->constant += a + (c - a) + (d - c); /* the same with complements: (1 - a') and (1 - b') for a and b */
     add_node(g, not_u, a - c);
     add_node(g, not_v, c - d);
-    fgi_flow_add_edge(g->flow, not_v, not_u, capacity, 0);
+    fgi_maxflow_add_edge(g->flow, not_v, not_u, capacity, 0);
 }
 
 static void build(cut *g, const double *unary, int64_t n_edges, const roof_edge *edges, const uint8_t *flip) {
@@ -157,7 +157,7 @@ static fgi_rc roof_solve(int32_t n, const double *unary, int64_t n_edges, const 
     if (!parent || !flip) goto end;
     result->exact = find_flips(n, n_edges, edges, parent, flip);
     g.copies = result->exact ? 1 : 2;
-    g.flow = fgi_flow_create(g.copies * n, g.copies * n_edges);
+    g.flow = fgi_maxflow_create(g.copies * n, g.copies * n_edges);
     if (!g.flow) goto end;
     rc = FGI_OK;
     double total = 1e-300; /* what all capacities sum to, at most */
@@ -175,23 +175,23 @@ static fgi_rc roof_solve(int32_t n, const double *unary, int64_t n_edges, const 
     /* Where roof duality decides much the flow is found soon; on frustrated models it takes long and decides nothing.
      */
     if (!result->exact) steps = fmin(steps, patience * (double)(n + n_edges));
-    result->finished = fgi_flow_run(g.flow, steps, deadline);
-    result->steps = fgi_flow_steps(g.flow);
+    result->finished = fgi_maxflow_run(g.flow, steps, deadline);
+    result->steps = fgi_maxflow_steps(g.flow);
     /* Capacities by becoming whole (an edge's second copy as its first), and what differences of scores have lost. */
     const double rounding = 2 * g.rounded / g.scale + 1e-15 * (total + fabs(g.constant));
     result->error = 2 * rounding;
-    result->bound = -(g.constant + (double)fgi_flow_value(g.flow) / g.scale - rounding) / g.copies;
+    result->bound = -(g.constant + (double)fgi_maxflow_value(g.flow) / g.scale - rounding) / g.copies;
     for (int32_t i = 0; i < n; i++) {
         labels[i] = -1;
         if (!result->finished) continue;
-        const int side = fgi_flow_side(g.flow, i);
+        const int side = fgi_maxflow_side(g.flow, i);
         if (g.copies == 1) labels[i] = (side > 0 ? 0 : 1) ^ flip[i]; /* any minimum cut will do */
         else if (side > 0) labels[i] = 0;
-        else if (fgi_flow_side(g.flow, n + i) > 0) labels[i] = 1;
+        else if (fgi_maxflow_side(g.flow, n + i) > 0) labels[i] = 1;
         result->labelled += labels[i] >= 0;
     }
 end:
-    fgi_flow_free(g.flow);
+    fgi_maxflow_free(g.flow);
     free(parent);
     free(flip);
     return rc;

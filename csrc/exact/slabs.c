@@ -34,7 +34,7 @@ typedef struct slabs {
     fgi_layers layers;
     fgi_relaxed relaxed;
     fgi_eliminator *eliminator;
-    fgi_local *local;
+    fgi_labeling *local;
     stage stage;
     int32_t thickness;
     int last;      /* thicker slabs are too expensive */
@@ -50,7 +50,7 @@ static void slabs_destroy(fgi_solver *solver) {
     slabs *s = solver->state;
     fgi_eliminator_free(s->eliminator);
     fgi_relaxed_free(&s->relaxed);
-    fgi_local_free(s->local);
+    fgi_labeling_free(s->local);
     free(s->layers.layer);
     free(s->unary);
     free(s->copy_labels);
@@ -98,7 +98,7 @@ static fgi_rc slabs_create(fgi_solver *solver, fgi_error *err) {
     if (ORDER_STEPS * fgi_larger((double)fgi_factor_begin(st, st->n_factors), (double)st->n_vars) >= ORDER_EFFORT)
         return fgi_fail(
             err, FGI_UNSUPPORTED, -1, "the model is too large: it would be given up before an order is found");
-    s->local = fgi_local_create(solver->model);
+    s->local = fgi_labeling_create(solver->model);
     s->labels = fgi_calloc(solver->model->s->n_vars, sizeof(int32_t));
     if (!s->local || !s->labels || fgi_layers_find(solver->model, &s->layers)) return fgi_no_memory(err);
     fgi_rc rc = set_thickness(solver, s, 1, MOST_WORK, err);
@@ -200,7 +200,7 @@ static fgi_rc conclude(fgi_solver *solver, slabs *s) {
         if (!fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED; /* to rounding */
         return FGI_OK;
     }
-    fgi_local_assign(s->local, s->labels);
+    fgi_labeling_assign(s->local, s->labels);
     s->stage = ASCENDING;
     return fgi_model_set_all_unary(s->relaxed.model, s->unary, NULL);
 }
@@ -224,12 +224,12 @@ static fgi_rc slabs_run(fgi_solver *solver, double deadline, int64_t iteration_l
             fgi_eliminator_restart(s->eliminator);
         }
         while (s->stage == ASCENDING) {
-            if (fgi_local_ascend(s->local, ASCENT)) s->stage = ELIMINATING;
+            if (fgi_labeling_ascend(s->local, ASCENT)) s->stage = ELIMINATING;
             else if (fgi_clock() >= deadline) return FGI_OK;
         }
-        solver->info.entries_touched += fgi_local_operations(s->local) - s->operations;
-        s->operations = fgi_local_operations(s->local);
-        if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+        solver->info.entries_touched += fgi_labeling_operations(s->local) - s->operations;
+        s->operations = fgi_labeling_operations(s->local);
+        if (fgi_labeling_violations(s->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(s->local));
         solver->info.iterations++;
         if (fgi_solver_done(solver)) return FGI_OK;
         if (!s->last && (s->alpha < LEVEL_ALPHA || s->level_iterations >= LEVEL_ITERATIONS)) s->stage = NEW_LEVEL;

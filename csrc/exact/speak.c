@@ -7,7 +7,7 @@
  * is divided by that (chosen). */
 static const double COARSE = 0.25, BOLD = 8;
 
-static int64_t n_messages(const fgi_problem *p) {
+static int64_t n_messages(const fgi_node *p) {
     if (p->n_slots == 0) return 0;
     return p->slot_message[p->n_slots - 1] + p->card[p->slot_var[p->n_slots - 1]];
 }
@@ -38,8 +38,7 @@ void fgi_speaker_free(fgi_speaker *s) {
 }
 
 /* Factors and labels that are left keep their order. */
-static void find_places(
-    fgi_speech *x, const fgi_problem *p, const fgi_problem *parent, const fgi_speech *of, int32_t var) {
+static void find_places(fgi_speech *x, const fgi_node *p, const fgi_node *parent, const fgi_speech *of, int32_t var) {
     int64_t at = 0;
     for (int32_t f = 0; f < parent->n_factors; f++) {
         int32_t n_free = 0;
@@ -58,8 +57,7 @@ static void find_places(
     (void)p;
 }
 
-fgi_rc fgi_speech_begin(
-    fgi_speech *x, const fgi_problem *p, const fgi_problem *parent, const fgi_speech *of, int32_t var) {
+fgi_rc fgi_speech_begin(fgi_speech *x, const fgi_node *p, const fgi_node *parent, const fgi_speech *of, int32_t var) {
     const int64_t n = n_messages(p);
     x->message = fgi_calloc(n + 1, sizeof(double));
     x->told = fgi_calloc(p->begin[p->n] + 1, 1);
@@ -84,13 +82,13 @@ void fgi_speak_threshold(fgi_speaker *s, const int32_t *labels, int64_t n_vars, 
 }
 
 /* Labels that no state of some factor allows have infinite messages until they are gone. */
-static void drop_forbidden(fgi_problem *p) {
+static void drop_forbidden(fgi_node *p) {
     for (int32_t i = 0; i < p->n; i++)
         for (int32_t a = 0; a < p->card[i]; a++) {
             int finite = 1;
             for (int32_t k = p->link_begin[i]; k < p->link_begin[i + 1]; k++)
                 finite &= fabs(p->message[p->links[k].mu + a]) < INFINITY;
-            if (p->unary[p->begin[i] + a] > -INFINITY && !finite) fgi_problem_remove(p, i, a);
+            if (p->unary[p->begin[i] + a] > -INFINITY && !finite) fgi_node_remove(p, i, a);
         }
 }
 
@@ -113,7 +111,7 @@ static double common(const double *steps, const double *unary, int32_t card) {
 }
 
 /* Messages, from those in `exact`, become what was said plus whole multiples of the quantum. */
-static void round_messages(const fgi_speaker *s, const fgi_speech *x, fgi_problem *p, double quantum) {
+static void round_messages(const fgi_speaker *s, const fgi_speech *x, fgi_node *p, double quantum) {
     const double reach = s->proof->reach;
     for (int32_t f = 0; f < p->n_factors; f++) {
         for (int32_t k = p->slot_begin[f]; k < p->slot_begin[f + 1]; k++) {
@@ -136,7 +134,7 @@ static void round_messages(const fgi_speaker *s, const fgi_speech *x, fgi_proble
 }
 
 /* scan() for two variables; `minus` and `line` hold a line of the table each. */
-static double scan_pair(const fgi_problem *p, int32_t f, double *rows, double *minus, double *line) {
+static double scan_pair(const fgi_node *p, int32_t f, double *rows, double *minus, double *line) {
     const int32_t first = p->slot_begin[f], i = p->slot_var[first], j = p->slot_var[first + 1];
     const int32_t cols = p->card[j];
     const double *mi = p->message + p->slot_message[first], *mj = p->message + p->slot_message[first + 1];
@@ -160,7 +158,7 @@ static double scan_pair(const fgi_problem *p, int32_t f, double *rows, double *m
 }
 
 /* The largest entry of a factor less its messages, and of each row of each variable, one after the other. */
-static double scan(const fgi_problem *p, int32_t f, double *rows) {
+static double scan(const fgi_node *p, int32_t f, double *rows) {
     const int32_t first = p->slot_begin[f], arity = p->slot_begin[f + 1] - first;
     int32_t digit[FGI_NODE_ARITY] = {0};
     const double *unary[FGI_NODE_ARITY], *message[FGI_NODE_ARITY];
@@ -195,7 +193,7 @@ static double scan(const fgi_problem *p, int32_t f, double *rows) {
 }
 
 /* Bound and maxima under the messages as they are now; with `falls` also what the bound falls by for each label. */
-static void measure(const fgi_speaker *s, fgi_problem *p, int falls) {
+static void measure(const fgi_speaker *s, fgi_node *p, int falls) {
     fgi_sum sum = {p->bound, p->carry, 0};
     for (int32_t i = 0; i < p->n; i++) {
         double *fall = s->fall + p->begin[i], best = -INFINITY;
@@ -226,11 +224,11 @@ static void measure(const fgi_speaker *s, fgi_problem *p, int falls) {
             row += p->card[i];
         }
     }
-    fgi_problem_set_bound(p, &sum);
+    fgi_node_set_bound(p, &sum);
 }
 
 /* The messages of the problem are said. */
-static void tell_messages(const fgi_speaker *s, fgi_speech *x, const fgi_problem *p, double quantum) {
+static void tell_messages(const fgi_speaker *s, fgi_speech *x, const fgi_node *p, double quantum) {
     int64_t n = 0, before = 0;
     for (int32_t k = 0; k < p->n_slots; k++) {
         const int64_t first = p->slot_message[k];
@@ -256,7 +254,7 @@ static void tell_messages(const fgi_speaker *s, fgi_speech *x, const fgi_problem
     if (n > 0) fgi_proof_messages(s->proof, quantum, s->gaps, s->amounts, n);
 }
 
-static int tell_labels(const fgi_speaker *s, fgi_speech *x, const fgi_problem *p) {
+static int tell_labels(const fgi_speaker *s, fgi_speech *x, const fgi_node *p) {
     int64_t n = 0;
     int left = 1;
     for (int32_t i = 0; i < p->n; i++) {
@@ -281,11 +279,11 @@ static double quantum_of(const fgi_speaker *s, double x) {
     return ldexp(1, exponent - 1);
 }
 
-static void keep_exact(const fgi_speaker *s, const fgi_problem *p) {
+static void keep_exact(const fgi_speaker *s, const fgi_node *p) {
     memcpy(s->exact, p->message, (size_t)n_messages(p) * sizeof(double));
 }
 
-int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff) {
+int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_node *p, double cutoff) {
     drop_forbidden(p);
     if (p->bound > -INFINITY) {
         const double left = cutoff > -INFINITY ? p->bound - cutoff : fabs(p->bound);
@@ -299,13 +297,13 @@ int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff)
                 const double bound = p->bound + s->fall[p->begin[i] + a];
                 if (p->unary[p->begin[i] + a] == -INFINITY || !(bound <= cutoff)) continue;
                 p->removed = fgi_larger(p->removed, bound);
-                fgi_problem_remove(p, i, a);
+                fgi_node_remove(p, i, a);
             }
     }
     return tell_labels(s, x, p);
 }
 
-void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff) {
+void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_node *p, double cutoff) {
     drop_forbidden(p);
     if (p->bound > -INFINITY) {
         double part = BOLD * (cutoff - p->bound) / (p->n_slots + 1), quantum;
@@ -322,7 +320,7 @@ void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutof
     tell_labels(s, x, p);
 }
 
-void fgi_speak_branch(fgi_speaker *s, fgi_speech *x, const fgi_problem *p, int32_t var, int32_t a) {
+void fgi_speak_branch(fgi_speaker *s, fgi_speech *x, const fgi_node *p, int32_t var, int32_t a) {
     fgi_proof_rule(s->proof, 'B');
     fgi_proof_label(s->proof, (int32_t)(s->label_begin[p->root_var[var]] + p->label[p->begin[var] + a]));
     x->told[p->begin[var] + a] = 1;

@@ -31,18 +31,17 @@ typedef struct fgi_speaker {
 fgi_rc fgi_speaker_begin(fgi_speaker *s, fgi_proof *proof, const fgi_model *m);
 void fgi_speaker_free(fgi_speaker *s);
 /* The parent of a child in which `var` is fixed, and what was said about it; NULL: p is the root. */
-fgi_rc fgi_speech_begin(
-    fgi_speech *x, const fgi_problem *p, const fgi_problem *parent, const fgi_speech *of, int32_t var);
+fgi_rc fgi_speech_begin(fgi_speech *x, const fgi_node *p, const fgi_node *parent, const fgi_speech *of, int32_t var);
 void fgi_speech_free(fgi_speech *x);
 /* A new threshold: the labeling of the root model, and how far above its score. */
 void fgi_speak_threshold(fgi_speaker *s, const int32_t *labels, int64_t n_vars, double score, double lead);
 /* Messages and labels that are gone; those that cannot beat the cutoff go, too (-INFINITY: none). Returns 0 when a
  * variable has none left. */
-int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff);
+int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_node *p, double cutoff);
 /* A node that is to be closed: none of its labelings is above the cutoff. */
-void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_problem *p, double cutoff);
+void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_node *p, double cutoff);
 /* The child with this label is next. */
-void fgi_speak_branch(fgi_speaker *s, fgi_speech *x, const fgi_problem *p, int32_t var, int32_t a);
+void fgi_speak_branch(fgi_speaker *s, fgi_speech *x, const fgi_node *p, int32_t var, int32_t a);
 void fgi_speak_end(fgi_speaker *s);
 
 #endif

@@ -21,7 +21,7 @@ static const double SEARCH_PASSES = 1e4, SEARCH_PATIENCE = 1.5e9;
  * gone into labelings; and once more before the end. */
 int gdmm_decode_due(gdmm *g) {
     int64_t t = gdmm_steps(g);
-    if (t < g->next_decode && 4 * fgi_local_operations(g->local) > g->work) return 0;
+    if (t < g->next_decode && 4 * fgi_labeling_operations(g->local) > g->work) return 0;
     if (memcmp(g->rounded, g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) == 0) return 0;
     if (t >= g->next_decode) g->next_decode = t + t / 4 + 1;
     return 1;
@@ -33,15 +33,15 @@ static void take_labels(gdmm *g, const int32_t *labels) {
 
 void gdmm_take_rounding(gdmm *g) { take_labels(g, g->rounded); }
 
-void gdmm_begin_climb(gdmm *g) { fgi_local_assign(g->local, g->labels); }
+void gdmm_begin_climb(gdmm *g) { fgi_labeling_assign(g->local, g->labels); }
 
-int gdmm_climb(gdmm *g, double seconds) { return fgi_local_ascend(g->local, (int64_t)(PIECE_RATE * seconds)); }
+int gdmm_climb(gdmm *g, double seconds) { return fgi_labeling_ascend(g->local, (int64_t)(PIECE_RATE * seconds)); }
 
 void gdmm_end_climb(gdmm *g) {
     const int moved =
-        memcmp(fgi_local_labels(g->local), g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) != 0;
+        memcmp(fgi_labeling_labels(g->local), g->labels, (size_t)g->model->s->n_vars * sizeof *g->labels) != 0;
     g->solver->finder = g->sweep && !g->swept ? FGI_FOUND_BY_SWEEP : moved ? FGI_FOUND_BY_LOCAL : FGI_FOUND_BY_ROUNDING;
-    if (fgi_local_violations(g->local) == 0) fgi_solver_consider(g->solver, fgi_local_labels(g->local));
+    if (fgi_labeling_violations(g->local) == 0) fgi_solver_consider(g->solver, fgi_labeling_labels(g->local));
 }
 
 int gdmm_decode_step(gdmm *g) {

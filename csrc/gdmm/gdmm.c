@@ -150,7 +150,7 @@ static void collect_statistics(gdmm *g) {
     info->entries_touched = touched + info->sweep_entries;
     info->scans = scans;
     info->closed_forms = closed;
-    info->local_operations = g->local ? fgi_local_operations(g->local) : 0;
+    info->local_operations = g->local ? fgi_labeling_operations(g->local) : 0;
     info->search_operations = g->search ? g->search->info.entries_touched : 0;
 }
 

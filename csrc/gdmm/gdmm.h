@@ -139,9 +139,9 @@ typedef struct gdmm {
     int pass;         /* pass of the set-up that is under way */
     gdmm_pair *pairs; /* per factor, or NULL when no factor is one */
     uint8_t *is_pair;
-    fgi_order **order; /* per table */
-    int64_t n_orders;  /* tables done, during the set-up */
-    fgi_order_builder *builder;
+    fgi_sorted **order; /* per table */
+    int64_t n_orders;   /* tables done, during the set-up */
+    fgi_sorted_builder *builder;
     int32_t *sorted; /* labels of a variable by descending theta, laid out as the unaries; NULL when dense */
 
     int warm;      /* multipliers come from an earlier run */
@@ -158,7 +158,7 @@ typedef struct gdmm {
     int32_t *rounded; /* best label of every variable in the last variable pass */
     int32_t *labels;
     int offered; /* the incumbent came from outside: the next labeling starts from it */
-    fgi_local *local;
+    fgi_labeling *local;
     fgi_solver *search;     /* made when it is first due */
     double search_improved; /* its work when it last improved the incumbent */
     gdmm_beside beside;

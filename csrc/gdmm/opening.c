@@ -35,7 +35,7 @@ int gdmm_is_worth_a_look(const gdmm *g) {
 static void finish_look(gdmm *g) {
     fgi_solver *solver = g->solver;
     solver->finder = FGI_FOUND_BY_LOCAL;
-    if (fgi_local_violations(g->local) == 0) fgi_solver_consider(solver, fgi_local_labels(g->local));
+    if (fgi_labeling_violations(g->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(g->local));
     const double ranges = g->scale * (double)g->model->s->n_factors;
     g->trial = solver->info.score > -INFINITY && solver->info.bound - solver->info.score <= NEARLY_TIGHT * ranges;
     g->trial_gap = solver->info.bound - solver->info.score;
@@ -57,12 +57,12 @@ int gdmm_look_step(gdmm *g) {
             for (int32_t a = 1; a < st->cards[i]; a++)
                 if (theta[a] > theta[g->labels[i]]) g->labels[i] = a;
         }
-        fgi_local_assign(g->local, g->labels);
+        fgi_labeling_assign(g->local, g->labels);
         g->looking = 1;
         return 0;
     }
     const double most = LOOK_SHARE * (double)g->pass_work;
-    if (!fgi_local_ascend(g->local, PIECE) && (double)fgi_local_operations(g->local) < most) return 0;
+    if (!fgi_labeling_ascend(g->local, PIECE) && (double)fgi_labeling_operations(g->local) < most) return 0;
     g->looking = 0;
     finish_look(g);
     return 1;

@@ -156,7 +156,7 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
     g->slots = fgi_take_zero(&g->arena, g->n_slots, gdmm_slot);
     g->active = fgi_take_zero(&g->arena, st->n_factors, gdmm_active);
     g->is_pair = fgi_take_zero(&g->arena, st->n_factors, uint8_t);
-    g->order = fgi_take_zero(&g->arena, st->n_tables, fgi_order *);
+    g->order = fgi_take_zero(&g->arena, st->n_tables, fgi_sorted *);
     g->partial = fgi_take_zero(&g->arena, 2 * blocks, double);
     g->partial_sum = fgi_take_zero(&g->arena, blocks, fgi_sum);
     g->rounded = fgi_take_zero(&g->arena, st->n_vars, int32_t);
@@ -177,10 +177,10 @@ void gdmm_release(gdmm *g) {
     for (int64_t f = 0; g->active && f < st->n_factors; f++) free(g->active[f].theta);
     for (int k = 0; k < g->n_workers; k++) worker_free(&g->workers[k]);
     gdmm_propagation_free(g->propagation);
-    fgi_order_builder_free(g->builder);
+    fgi_sorted_builder_free(g->builder);
     gdmm_sweep_free(g->sweep);
     fgi_solver_free(g->search);
-    fgi_local_free(g->local);
+    fgi_labeling_free(g->local);
     gdmm_tables_free(g);
     free(g->given);
     fgi_arena_free(&g->arena);
@@ -340,10 +340,10 @@ void gdmm_restart(gdmm *g) {
             memset(g->slots[s].x, 0, (size_t)g->slots[s].n * sizeof(double));
         }
     if (g->sweep) g->solver->info.memory -= gdmm_sweep_memory(g->sweep);
-    fgi_local_free(g->local);
+    fgi_labeling_free(g->local);
     fgi_solver_free(g->search);
     gdmm_sweep_free(g->sweep);
-    fgi_order_builder_free(g->builder);
+    fgi_sorted_builder_free(g->builder);
     g->local = NULL;
     g->builder = NULL;
     g->n_orders = 0; /* the tables may be new */
@@ -376,7 +376,7 @@ static int prepare_orders(gdmm *g) {
 
 static void begin_preparation(gdmm *g) {
     g->scale = mean_range(g->model);
-    g->local = fgi_local_create(g->model);
+    g->local = fgi_labeling_create(g->model);
     if (!g->local || !create_pairs(g)) g->solver->failure = FGI_NO_MEMORY;
 }
 

@@ -241,7 +241,7 @@ static void unaries_release(fgi_unaries *u) {
 static void tables_release(fgi_tables *t, int64_t n_tables) {
     if (!t || atomic_fetch_sub(&t->refs, 1) != 1) return;
     if (t->order)
-        for (int64_t k = 0; k < n_tables; k++) fgi_order_release(atomic_load(&t->order[k]));
+        for (int64_t k = 0; k < n_tables; k++) fgi_sorted_release(atomic_load(&t->order[k]));
     free(t->order);
     free(t->values);
     free(t->facts);
@@ -273,8 +273,8 @@ static fgi_tables *tables_new(
         return NULL;
     }
     for (int64_t k = 0; orders_of && k < s->n_tables; k++) {
-        struct fgi_order *o = atomic_load(&orders_of->order[k]);
-        if (o) atomic_store(&t->order[k], fgi_order_retain(o));
+        struct fgi_sorted *o = atomic_load(&orders_of->order[k]);
+        if (o) atomic_store(&t->order[k], fgi_sorted_retain(o));
     }
     return t;
 }
@@ -582,7 +582,7 @@ fgi_rc fgi_model_set_table(fgi_model *m, int32_t table, const double *values, fg
     }
     forget_magnitudes(m);
     memcpy(m->t->values + s->values_begin[table], values, (size_t)n * sizeof *values);
-    fgi_order_release(atomic_exchange(&m->t->order[table], NULL));
+    fgi_sorted_release(atomic_exchange(&m->t->order[table], NULL));
     return FGI_OK;
 }
 

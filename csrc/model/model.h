@@ -51,14 +51,14 @@ typedef struct fgi_unaries {
     double *values;
 } fgi_unaries;
 
-struct fgi_order; /* sorted access to one table, see model/sorted.h */
+struct fgi_sorted; /* sorted access to one table, see model/sorted.h */
 
 typedef struct fgi_tables {
     atomic_int refs;
     double *values;
-    fgi_table_facts *facts;             /* per table */
-    int any_reach;                      /* one of them, at least, has a reach */
-    _Atomic(struct fgi_order *) *order; /* per table, lazily made by fgi_model_order; NULL array until first use */
+    fgi_table_facts *facts;              /* per table */
+    int any_reach;                       /* one of them, at least, has a reach */
+    _Atomic(struct fgi_sorted *) *order; /* per table, lazily made by fgi_model_order; NULL array until first use */
 } fgi_tables;
 
 struct fgi_model {

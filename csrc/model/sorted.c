@@ -76,12 +76,12 @@ static fgi_list *slab_list(const fgi_axis *x, int32_t a) {
     return (fgi_list *)(void *)(x->slab + (size_t)a * list_bytes(short_length(x->size)));
 }
 
-fgi_order *fgi_order_retain(fgi_order *o) {
+fgi_sorted *fgi_sorted_retain(fgi_sorted *o) {
     atomic_fetch_add(&o->refs, 1);
     return o;
 }
 
-void fgi_order_release(fgi_order *o) {
+void fgi_sorted_release(fgi_sorted *o) {
     if (!o || atomic_fetch_sub(&o->refs, 1) != 1) return;
     for (int32_t k = 0; k < o->arity; k++) {
         fgi_axis *x = &o->axes[k];
@@ -102,12 +102,12 @@ void fgi_order_release(fgi_order *o) {
     free(o);
 }
 
-int64_t fgi_order_memory(const fgi_order *o) { return o ? (int64_t)atomic_load(&((fgi_order *)o)->bytes) : 0; }
+int64_t fgi_sorted_memory(const fgi_sorted *o) { return o ? (int64_t)atomic_load(&((fgi_sorted *)o)->bytes) : 0; }
 
 /* ---- the linear pass ---------------------------------------------------------------------------------------- */
 
-struct fgi_order_builder {
-    fgi_order *order;
+struct fgi_sorted_builder {
+    fgi_sorted *order;
     int64_t total, at;       /* entries of the table; entries read so far */
     double *short_values[2]; /* pairwise: the values of the short lists, descending, as long as the lists */
     double *least;           /* per column: what an entry must exceed to enter its short list */
@@ -117,7 +117,7 @@ struct fgi_order_builder {
     int32_t n_levels;          /* > MAX_LEVELS: given up */
 };
 
-static int init_axis(fgi_order_builder *b, int32_t k, int32_t n, int64_t inner) {
+static int init_axis(fgi_sorted_builder *b, int32_t k, int32_t n, int64_t inner) {
     fgi_axis *x = &b->order->axes[k];
     x->n = n;
     x->inner = inner;
@@ -144,8 +144,8 @@ static int init_axis(fgi_order_builder *b, int32_t k, int32_t n, int64_t inner) 
     return 1;
 }
 
-fgi_order_builder *fgi_order_builder_create(int32_t arity, const int32_t *dims) {
-    fgi_order_builder *b = fgi_calloc(1, sizeof *b);
+fgi_sorted_builder *fgi_sorted_builder_create(int32_t arity, const int32_t *dims) {
+    fgi_sorted_builder *b = fgi_calloc(1, sizeof *b);
     if (!b) return NULL;
     b->order = fgi_calloc(1, sizeof *b->order + (size_t)arity * sizeof(fgi_axis));
     b->labels = fgi_calloc(arity, sizeof(int32_t));
@@ -164,13 +164,13 @@ fgi_order_builder *fgi_order_builder_create(int32_t arity, const int32_t *dims) 
     }
     return b;
 fail:
-    fgi_order_builder_free(b);
+    fgi_sorted_builder_free(b);
     return NULL;
 }
 
-void fgi_order_builder_free(fgi_order_builder *b) {
+void fgi_sorted_builder_free(fgi_sorted_builder *b) {
     if (!b) return;
-    fgi_order_release(b->order);
+    fgi_sorted_release(b->order);
     free(b->short_values[0]);
     free(b->short_values[1]);
     free(b->least);
@@ -179,7 +179,7 @@ void fgi_order_builder_free(fgi_order_builder *b) {
 }
 
 /* Few distinct values (distances in a graph, counts): remembered, so that walks over long ties can stop at once. */
-static void note_level(fgi_order_builder *b, double v) {
+static void note_level(fgi_sorted_builder *b, double v) {
     uint64_t bits, h;
     v += 0.0; /* one zero */
     memcpy(&bits, &v, sizeof bits);
@@ -204,7 +204,7 @@ static double enter(fgi_list *list, double *values, int32_t length, double v, in
     return list->n < length ? -INFINITY : values[length - 1];
 }
 
-static void read_row(fgi_order_builder *b, const double *row, int32_t a) {
+static void read_row(fgi_sorted_builder *b, const double *row, int32_t a) {
     fgi_axis *rows = &b->order->axes[0], *cols = &b->order->axes[1];
     const int32_t row_length = short_length(rows->size), col_length = short_length(cols->size), n = cols->n;
     fgi_list *list = slab_list(rows, a);
@@ -223,7 +223,7 @@ static void read_row(fgi_order_builder *b, const double *row, int32_t a) {
     }
 }
 
-static void read_levels(fgi_order_builder *b, const double *values, int64_t n) {
+static void read_levels(fgi_sorted_builder *b, const double *values, int64_t n) {
     double last = -INFINITY;
     for (int64_t k = 0; k < n && b->n_levels <= MAX_LEVELS; k++) {
         if (values[k] == last || values[k] == -INFINITY) continue;
@@ -232,7 +232,7 @@ static void read_levels(fgi_order_builder *b, const double *values, int64_t n) {
 }
 
 /* One run over the last variable, arity > 2: the maxima along every axis. */
-static void read_run(fgi_order_builder *b, const double *run) {
+static void read_run(fgi_sorted_builder *b, const double *run) {
     const int32_t arity = b->order->arity;
     fgi_axis *last = &b->order->axes[arity - 1];
     double best = -INFINITY;
@@ -248,7 +248,7 @@ static void read_run(fgi_order_builder *b, const double *run) {
     }
 }
 
-int fgi_order_builder_step(fgi_order_builder *b, const double *values, int64_t entries) {
+int fgi_sorted_builder_step(fgi_sorted_builder *b, const double *values, int64_t entries) {
     const int64_t n = b->order->axes[b->order->arity - 1].n;
     for (int64_t stop = entries < b->total - b->at ? b->at + entries : b->total; b->at < stop; b->at += n) {
         const double *row = values + b->at;
@@ -278,8 +278,8 @@ static int compare_doubles(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-fgi_order *fgi_order_builder_finish(fgi_order_builder *b) {
-    fgi_order *o = b->order;
+fgi_sorted *fgi_sorted_builder_finish(fgi_sorted_builder *b) {
+    fgi_sorted *o = b->order;
     int ok = 1;
     for (int32_t k = 0; k < o->arity && ok; k++) {
         fgi_axis *x = &o->axes[k];
@@ -298,14 +298,14 @@ fgi_order *fgi_order_builder_finish(fgi_order_builder *b) {
         o->n_levels = b->n_levels;
     }
     if (ok) b->order = NULL;
-    fgi_order_builder_free(b);
+    fgi_sorted_builder_free(b);
     return ok ? o : NULL;
 }
 
 /* ---- longer lists ------------------------------------------------------------------------------------------- */
 
-const fgi_list *fgi_order_extend(
-    fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *have, int64_t *work) {
+const fgi_list *fgi_sorted_extend(
+    fgi_sorted *o, const double *values, int32_t axis, int32_t a, const fgi_list *have, int64_t *work) {
     fgi_axis *x = &o->axes[axis];
     fgi_list *now = atomic_load_explicit(&x->lists[a], memory_order_acquire);
     if (now != have) return now; /* somebody was here before */
@@ -344,7 +344,7 @@ const fgi_list *fgi_order_extend(
     return list;
 }
 
-static double level_below(const fgi_order *o, double value) {
+static double level_below(const fgi_sorted *o, double value) {
     int32_t low = 0, high = o->n_levels;
     while (low < high) {
         int32_t mid = (low + high) / 2;
@@ -369,8 +369,8 @@ static double below_list(
     return rest;
 }
 
-double fgi_order_below(fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *list, int32_t from,
-    double value, int64_t *work) {
+double fgi_sorted_below(fgi_sorted *o, const double *values, int32_t axis, int32_t a, const fgi_list *list,
+    int32_t from, double value, int64_t *work) {
     if (o->levels) return level_below(o, value);
     const fgi_axis *x = &o->axes[axis];
     int32_t low = from + 1, high = list->n - 1; /* the run ends in (from, n) */

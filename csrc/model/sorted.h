@@ -35,14 +35,14 @@ typedef struct fgi_axis {
     char *slab;                 /* the short lists found by the linear pass */
 } fgi_axis;
 
-typedef struct fgi_order {
+typedef struct fgi_sorted {
     atomic_int refs;
     atomic_llong bytes;
     int32_t arity;
     int32_t n_levels; /* 0: too many distinct values to list */
     double *levels;   /* the distinct finite values, ascending */
     fgi_axis axes[];  /* arity of them */
-} fgi_order;
+} fgi_sorted;
 
 /* The flat index, in the table, of position j of slice a; ascending in j. */
 static inline int64_t fgi_axis_flat(const fgi_axis *x, int32_t a, int64_t j) {
@@ -51,25 +51,25 @@ static inline int64_t fgi_axis_flat(const fgi_axis *x, int32_t a, int64_t j) {
 
 /* The linear pass in parts: step reads about `entries` more entries and returns 1 when none are left; then finish gives
  * the order (NULL: out of memory) and frees the builder. `values` must be the same in every call. */
-typedef struct fgi_order_builder fgi_order_builder;
-fgi_order_builder *fgi_order_builder_create(int32_t arity, const int32_t *dims);
-int fgi_order_builder_step(fgi_order_builder *b, const double *values, int64_t entries);
-fgi_order *fgi_order_builder_finish(fgi_order_builder *b);
-void fgi_order_builder_free(fgi_order_builder *b); /* abandons it; NULL is fine */
+typedef struct fgi_sorted_builder fgi_sorted_builder;
+fgi_sorted_builder *fgi_sorted_builder_create(int32_t arity, const int32_t *dims);
+int fgi_sorted_builder_step(fgi_sorted_builder *b, const double *values, int64_t entries);
+fgi_sorted *fgi_sorted_builder_finish(fgi_sorted_builder *b);
+void fgi_sorted_builder_free(fgi_sorted_builder *b); /* abandons it; NULL is fine */
 
-fgi_order *fgi_order_retain(fgi_order *o);
-void fgi_order_release(fgi_order *o); /* NULL is fine */
-int64_t fgi_order_memory(const fgi_order *o);
+fgi_sorted *fgi_sorted_retain(fgi_sorted *o);
+void fgi_sorted_release(fgi_sorted *o); /* NULL is fine */
+int64_t fgi_sorted_memory(const fgi_sorted *o);
 
 /* A longer list of slice a than `have` (NULL: the first), or the one another thread made meanwhile; NULL: out of
  * memory. Adds the entries read to *work. */
-const fgi_list *fgi_order_extend(
-    fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *have, int64_t *work);
+const fgi_list *fgi_sorted_extend(
+    fgi_sorted *o, const double *values, int32_t axis, int32_t a, const fgi_list *have, int64_t *work);
 
 /* With values[list->at[from]] == value: the largest entry of slice a that is smaller than `value` (or anything between
  * the two); -INFINITY: none. What lets a walk over a long run of equal entries stop after the first. */
-double fgi_order_below(fgi_order *o, const double *values, int32_t axis, int32_t a, const fgi_list *list, int32_t from,
-    double value, int64_t *work);
+double fgi_sorted_below(fgi_sorted *o, const double *values, int32_t axis, int32_t a, const fgi_list *list,
+    int32_t from, double value, int64_t *work);
 
 /* ---- sorting, for everybody who keeps orders ------------------------------------------------------------------ */
 

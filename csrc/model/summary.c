@@ -24,7 +24,7 @@ int64_t fgi_model_memory(const fgi_model *m) {
     int64_t bytes = (int64_t)sizeof *s + s->arena.bytes + 8 * s->unary_begin[s->n_vars] +
         8 * s->values_begin[s->n_tables] + s->n_tables * (int64_t)(sizeof(fgi_table_facts) + sizeof m->t->order[0]) +
         fgi_leftovers_memory(m->x);
-    for (int64_t t = 0; t < s->n_tables; t++) bytes += fgi_order_memory(atomic_load(&m->t->order[t]));
+    for (int64_t t = 0; t < s->n_tables; t++) bytes += fgi_sorted_memory(atomic_load(&m->t->order[t]));
     return bytes;
 }
 

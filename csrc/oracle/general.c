@@ -51,7 +51,7 @@ static int hopeful(const search *s, double bound, int64_t lowest) {
 static int reach(search *s, int32_t k, int32_t a, int32_t at, const fgi_list **list) {
     while (!*list || at == (*list)->n) {
         if (*list && (*list)->complete) return 0;
-        *list = fgi_order_extend(s->t->order, s->t->view.values, k, a, *list, &s->w->touched);
+        *list = fgi_sorted_extend(s->t->order, s->t->view.values, k, a, *list, &s->w->touched);
         if (!*list) return -1;
     }
     return 1;
@@ -88,7 +88,7 @@ static int walk_free(search *s, int32_t a) {
         if (!hopeful(s, s->t->view.weight * theta, a * axis->inner)) break;
         if (messages || fgi_is_banned(s->w, state)) continue;
         fgi_argmax_offer(&s->best, state, value);
-        double below = fgi_order_below(s->t->order, s->t->view.values, 0, a, list, at, theta, &s->w->touched);
+        double below = fgi_sorted_below(s->t->order, s->t->view.values, 0, a, list, at, theta, &s->w->touched);
         if (s->t->view.weight * below < value) return 1;
     }
     return status;

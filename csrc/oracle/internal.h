@@ -126,7 +126,7 @@ typedef struct fgi_access {
     int32_t rank_at[2];
     double last_max;   /* updatable: of the slice that rank_next gave last */
     const void *table; /* static: the view; updatable: the table */
-    fgi_order *order;
+    fgi_sorted *order;
 } fgi_access;
 
 /* ---- pairwise tables by rows, see oracle/scan.c; the messages are in w->by_label (fgi_oracle_spread) ------------- */

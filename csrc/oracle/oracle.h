@@ -28,7 +28,7 @@ typedef struct fgi_table_source {
     fgi_source base; /* {&fgi_table_ops} */
     fgi_view view;
     const int32_t *cards; /* label counts of the factor's variables, in order; NULL is fine for pairwise factors */
-    fgi_order *order;
+    fgi_sorted *order;
     const fgi_sliced *slices;
     const double *most; /* the largest score, weight left out; NULL: not known */
 } fgi_table_source;
@@ -52,10 +52,10 @@ void fgi_products_borrow_rows(fgi_products *p, const fgi_weight_rows *rows);
 
 /* The order of a factor's table in this model, made on first use and shared; NULL with *!rc for tables that
  * are better scanned (small or implicit ones). Safe from several threads. The model (or a snapshot) keeps it alive. */
-fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc);
+fgi_sorted *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc);
 /* The same in parts, for callers that watch a clock: reads about `entries` more entries of the table and returns 1 when
  * the order is there (or not wanted, or *rc is set). *builder is NULL at first and afterwards; until then it holds the
- * state, and fgi_order_builder_free abandons it. */
-int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc);
+ * state, and fgi_sorted_builder_free abandons it. */
+int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_sorted_builder **builder, fgi_rc *rc);
 
 #endif

@@ -324,7 +324,7 @@ static int static_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
         if (walk->list && walk->list->complete) return 0;
         int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
         const fgi_list *longer =
-            fgi_order_extend(x->order, values, axis, walk->slice, walk->list, &x->scratch->touched);
+            fgi_sorted_extend(x->order, values, axis, walk->slice, walk->list, &x->scratch->touched);
         if (!longer) return -1;
         walk->list = longer;
         if (walk->at == longer->n) return 0;
@@ -337,7 +337,7 @@ static int static_walk_next(fgi_walk *walk, int32_t *other, double *theta) {
 static double static_walk_below(fgi_walk *walk, double theta) {
     fgi_access *x = walk->access;
     int32_t axis = (int32_t)(axis_of(x, walk->side) - x->order->axes);
-    return fgi_order_below(x->order, ((const fgi_view *)x->table)->values, axis, walk->slice, walk->list, walk->at - 1,
+    return fgi_sorted_below(x->order, ((const fgi_view *)x->table)->values, axis, walk->slice, walk->list, walk->at - 1,
         theta, &x->scratch->touched);
 }
 

@@ -186,43 +186,43 @@ static int wants_order(const fgi_structure *s, int32_t table) {
 }
 
 /* Publishes a new order; if another thread was faster, its order is used. */
-static fgi_order *publish(const fgi_model *m, int32_t table, fgi_order *o) {
-    struct fgi_order *now = NULL;
+static fgi_sorted *publish(const fgi_model *m, int32_t table, fgi_sorted *o) {
+    struct fgi_sorted *now = NULL;
     if (atomic_compare_exchange_strong(&m->t->order[table], &now, o)) return o;
-    fgi_order_release(o);
+    fgi_sorted_release(o);
     return now;
 }
 
-static int order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc) {
+static int order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_sorted_builder **builder, fgi_rc *rc) {
     const fgi_structure *s = m->s;
     if (!*builder) {
         if (atomic_load(&m->t->order[table])) return 1;
-        *builder = fgi_order_builder_create(s->table_arity[table], s->dims + s->dims_begin[table]);
+        *builder = fgi_sorted_builder_create(s->table_arity[table], s->dims + s->dims_begin[table]);
     }
-    if (*builder && !fgi_order_builder_step(*builder, m->t->values + s->values_begin[table], entries)) return 0;
-    fgi_order *o = *builder ? fgi_order_builder_finish(*builder) : NULL;
+    if (*builder && !fgi_sorted_builder_step(*builder, m->t->values + s->values_begin[table], entries)) return 0;
+    fgi_sorted *o = *builder ? fgi_sorted_builder_finish(*builder) : NULL;
     *builder = NULL;
     if (o) publish(m, table, o);
     else *rc = FGI_NO_MEMORY;
     return 1;
 }
 
-int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_order_builder **builder, fgi_rc *rc) {
+int fgi_model_order_step(const fgi_model *m, int32_t table, int64_t entries, fgi_sorted_builder **builder, fgi_rc *rc) {
     *rc = FGI_OK;
     return !wants_order(m->s, table) || order_step(m, table, entries, builder, rc);
 }
 
 /* The order of a table of any size: who asks by search is answered by search. */
-static fgi_order *order_of(const fgi_model *m, int32_t table, fgi_rc *rc) {
-    fgi_order_builder *builder = NULL;
+static fgi_sorted *order_of(const fgi_model *m, int32_t table, fgi_rc *rc) {
+    fgi_sorted_builder *builder = NULL;
     *rc = FGI_OK;
-    fgi_order *o = atomic_load_explicit(&m->t->order[table], memory_order_acquire);
+    fgi_sorted *o = atomic_load_explicit(&m->t->order[table], memory_order_acquire);
     if (o || !can_be_ordered(m->s, table)) return o;
     order_step(m, table, INT64_MAX, &builder, rc);
     return atomic_load(&m->t->order[table]);
 }
 
-fgi_order *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc) {
+fgi_sorted *fgi_model_order(const fgi_model *m, int32_t table, fgi_rc *rc) {
     *rc = FGI_OK;
     return wants_order(m->s, table) ? order_of(m, table, rc) : NULL;
 }

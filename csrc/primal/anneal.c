@@ -15,14 +15,14 @@ enum { LOOKS = 16 };
 
 struct fgi_anneal {
     const fgi_model *model;
-    fgi_local *local;
+    fgi_labeling *local;
     double hottest, temperature, penalty;
     int64_t cursor;
     int64_t begun, budget; /* operations before this annealing, and those it may take */
     int64_t operations;    /* since creation, those of the labeling apart */
 };
 
-fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local) {
+fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_labeling *local) {
     fgi_anneal *s = fgi_calloc(1, sizeof *s);
     if (!s) return NULL;
     s->model = m;
@@ -43,7 +43,7 @@ static double usual_change(fgi_anneal *s, fgi_rng *rng) {
         const int32_t i = (int32_t)fgi_rng_below(rng, st->n_vars);
         const int32_t *bad, a = (int32_t)fgi_rng_below(rng, st->cards[i]),
                             b = (int32_t)fgi_rng_below(rng, st->cards[i]);
-        const double *score = fgi_local_label_scores(s->local, i, &bad);
+        const double *score = fgi_labeling_label_scores(s->local, i, &bad);
         if (a == b || (bad && bad[a] + bad[b] > 0)) continue;
         sum += fabs(score[a] - score[b]);
         n++;
@@ -51,12 +51,12 @@ static double usual_change(fgi_anneal *s, fgi_rng *rng) {
     return n ? sum / (double)n : 0;
 }
 
-static int64_t all_operations(const fgi_anneal *s) { return s->operations + fgi_local_operations(s->local); }
+static int64_t all_operations(const fgi_anneal *s) { return s->operations + fgi_labeling_operations(s->local); }
 
 void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng) {
     const double usual = usual_change(s, rng);
     s->hottest = s->temperature = usual;
-    s->penalty = usual > 0 ? FORBIDDEN_COST * usual : fgi_local_penalty(s->local);
+    s->penalty = usual > 0 ? FORBIDDEN_COST * usual : fgi_labeling_penalty(s->local);
     s->begun = all_operations(s);
     s->budget = budget;
     s->cursor = 0;
@@ -64,9 +64,9 @@ void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng) {
 
 /* One of the labels that lose less than the threshold, the present one included; all alike. */
 static int32_t draw(fgi_anneal *s, int32_t i, fgi_rng *rng) {
-    const int32_t *bad, *choices, own = fgi_local_labels(s->local)[i],
-                                  n_choices = fgi_local_choices(s->local, i, &choices);
-    const double *score = fgi_local_label_scores(s->local, i, &bad);
+    const int32_t *bad, *choices, own = fgi_labeling_labels(s->local)[i],
+                                  n_choices = fgi_labeling_choices(s->local, i, &choices);
+    const double *score = fgi_labeling_label_scores(s->local, i, &bad);
     const double least = score[own] + s->temperature * log(fgi_rng_unit(rng) + 1e-300);
     int32_t chosen = own, n = 0;
     for (int32_t k = 0; k < n_choices; k++) {
@@ -85,7 +85,7 @@ int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng) {
         if (now >= pause) return 0;
         if (s->cursor % LOOKS == 0)
             s->temperature = s->hottest * pow(COLDEST, (double)(now - s->begun) / (double)s->budget);
-        fgi_local_flip(s->local, (int32_t)s->cursor, draw(s, (int32_t)s->cursor, rng));
+        fgi_labeling_flip(s->local, (int32_t)s->cursor, draw(s, (int32_t)s->cursor, rng));
         if (++s->cursor == s->model->s->n_vars) s->cursor = 0;
     }
     return 1;

@@ -19,7 +19,7 @@ typedef struct buffer {
     double values[];
 } buffer;
 
-struct fgi_treeblock {
+struct fgi_block {
     const fgi_model *model;
     const fgi_elimination *e;
     const int32_t *labels, *alternatives;
@@ -58,19 +58,19 @@ typedef struct clique {
     int64_t size, sep_size;
 } clique;
 
-fgi_treeblock *fgi_treeblock_create(const fgi_model *m) {
-    fgi_treeblock *t = fgi_calloc(1, sizeof *t);
+fgi_block *fgi_block_create(const fgi_model *m) {
+    fgi_block *t = fgi_calloc(1, sizeof *t);
     if (!t) return NULL;
     t->model = m;
     t->finished = 1;
     t->bytes = m->s->max_card <= 256 ? 1 : 2;
     t->line = fgi_alloc(m->s->max_card + 1, sizeof(double));
     if (t->line) return t;
-    fgi_treeblock_free(t);
+    fgi_block_free(t);
     return NULL;
 }
 
-static void release(fgi_treeblock *t, int64_t place, int64_t size) {
+static void release(fgi_block *t, int64_t place, int64_t size) {
     int k = 0;
     while (((int64_t)1 << k) < size) k++;
     t->message[place]->next = t->spare[k];
@@ -78,7 +78,7 @@ static void release(fgi_treeblock *t, int64_t place, int64_t size) {
     t->message[place] = NULL;
 }
 
-static buffer *acquire(fgi_treeblock *t, int64_t size) {
+static buffer *acquire(fgi_block *t, int64_t size) {
     int k = 0;
     while (((int64_t)1 << k) < size) k++;
     buffer *b = t->spare[k];
@@ -89,7 +89,7 @@ static buffer *acquire(fgi_treeblock *t, int64_t size) {
     return malloc(sizeof *b + ((size_t)1 << k) * sizeof(double));
 }
 
-static void free_places(fgi_treeblock *t) {
+static void free_places(fgi_block *t) {
     for (int64_t k = 0; k < t->capacity && t->message; k++) free(t->message[k]);
     free(t->message);
     free(t->first_child);
@@ -98,7 +98,7 @@ static void free_places(fgi_treeblock *t) {
     free(t->out);
 }
 
-void fgi_treeblock_free(fgi_treeblock *t) {
+void fgi_block_free(fgi_block *t) {
     if (!t) return;
     for (int k = 0; k < SIZE_CLASSES; k++)
         while (t->spare[k]) {
@@ -115,11 +115,11 @@ void fgi_treeblock_free(fgi_treeblock *t) {
     free(t);
 }
 
-const int32_t *fgi_treeblock_labels(const fgi_treeblock *t) { return t->out; }
-int64_t fgi_treeblock_operations(const fgi_treeblock *t) { return t->operations; }
+const int32_t *fgi_block_labels(const fgi_block *t) { return t->out; }
+int64_t fgi_block_operations(const fgi_block *t) { return t->operations; }
 
 /* One row of per-place arrays; what they held before is not needed. */
-static fgi_rc grow_places(fgi_treeblock *t, int64_t n) {
+static fgi_rc grow_places(fgi_block *t, int64_t n) {
     if (n < t->capacity) return FGI_OK;
     free_places(t);
     int64_t capacity = n + n / 2 + 1;
@@ -134,7 +134,7 @@ static fgi_rc grow_places(fgi_treeblock *t, int64_t n) {
     return FGI_OK;
 }
 
-static fgi_rc grow_tables(fgi_treeblock *t, int64_t table, int64_t choices) {
+static fgi_rc grow_tables(fgi_block *t, int64_t table, int64_t choices) {
     if (table > t->table_capacity) {
         free(t->table);
         free(t->reduced);
@@ -155,13 +155,13 @@ static fgi_rc grow_tables(fgi_treeblock *t, int64_t table, int64_t choices) {
 }
 
 /* States of a variable of the set, and the label that goes with a state. */
-static int32_t states_of(const fgi_treeblock *t, int32_t var) { return t->alternatives ? 2 : t->model->s->cards[var]; }
-static int32_t label_of(const fgi_treeblock *t, int32_t var, int32_t state) {
+static int32_t states_of(const fgi_block *t, int32_t var) { return t->alternatives ? 2 : t->model->s->cards[var]; }
+static int32_t label_of(const fgi_block *t, int32_t var, int32_t state) {
     if (!t->alternatives) return state;
     return state ? t->alternatives[var] : t->labels[var];
 }
 
-static clique clique_of(const fgi_treeblock *t, int64_t place) {
+static clique clique_of(const fgi_block *t, int64_t place) {
     const fgi_elimination *e = t->e;
     clique c;
     c.dims = 1 + (int32_t)(e->sep_begin[place + 1] - e->sep_begin[place]);
@@ -177,8 +177,8 @@ static clique clique_of(const fgi_treeblock *t, int64_t place) {
     return c;
 }
 
-fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels,
-    const int32_t *alternatives, double penalty, uint64_t coins) {
+fgi_rc fgi_block_start(fgi_block *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives,
+    double penalty, uint64_t coins) {
     if (t->model->s->max_card > 65535 || t->model->s->max_arity > MAX_ARITY) return FGI_UNSUPPORTED;
     if (!t->finished) { /* messages of a run that was never finished */
         for (int64_t k = 0; k < t->capacity; k++) {
@@ -284,11 +284,11 @@ static void add_part(const clique *c, double *table, const part *p) {
     }
 }
 
-static double soften(const fgi_treeblock *t, double x) { return x == -INFINITY && t->penalty > 0 ? -t->penalty : x; }
+static double soften(const fgi_block *t, double x) { return x == -INFINITY && t->penalty > 0 ? -t->penalty : x; }
 
 /* Where in the clique each variable of a factor is: dimension, or -1 when fixed. Returns the number of free ones, or 0
  * when the factor belongs to an earlier bucket. */
-static int32_t factor_dims(const fgi_treeblock *t, const clique *c, const fgi_view *v, int32_t *dim) {
+static int32_t factor_dims(const fgi_block *t, const clique *c, const fgi_view *v, int32_t *dim) {
     int32_t n_free = 0;
     for (int32_t k = 0; k < v->arity; k++) {
         int32_t place = t->e->position[v->vars[k]];
@@ -303,7 +303,7 @@ static int32_t factor_dims(const fgi_treeblock *t, const clique *c, const fgi_vi
 }
 
 /* The same, softened or in closed form, written into t->reduced: the factor's free variables in clique order. */
-static part written_part(fgi_treeblock *t, const clique *c, const fgi_view *v, const int32_t *dim, const part *p) {
+static part written_part(fgi_block *t, const clique *c, const fgi_view *v, const int32_t *dim, const part *p) {
     part to = {.base = t->reduced, .weight = 1.0};
     int32_t dims[FGI_BLOCK_DIMENSIONS], digit[FGI_BLOCK_DIMENSIONS] = {0}, n = 0;
     int64_t size = 1;
@@ -335,7 +335,7 @@ static part written_part(fgi_treeblock *t, const clique *c, const fgi_view *v, c
 
 /* A factor's table as a part of the clique's. Dense tables are used where they lie: a state of a fusion move is an
  * offset as good as a label. Others are written out first. */
-static part factor_part(fgi_treeblock *t, const clique *c, const fgi_view *v, const int32_t *dim) {
+static part factor_part(fgi_block *t, const clique *c, const fgi_view *v, const int32_t *dim) {
     part p = {.weight = v->weight};
     const int32_t *cards = t->model->s->cards;
     const int64_t stride[2] = {v->transposed ? 1 : v->cols, v->transposed ? v->rows : 1};
@@ -354,7 +354,7 @@ static part factor_part(fgi_treeblock *t, const clique *c, const fgi_view *v, co
 }
 
 /* line[a] += the factor at label a of the bucket's variable, all its other variables being fixed. */
-static void add_line(fgi_treeblock *t, const fgi_view *v, int32_t var) {
+static void add_line(fgi_block *t, const fgi_view *v, int32_t var) {
     const int32_t card = states_of(t, var);
     if (v->kind != FGI_DENSE) {
         int32_t other = t->labels[v->vars[v->vars[0] == var]];
@@ -389,7 +389,7 @@ static void add_line(fgi_treeblock *t, const fgi_view *v, int32_t var) {
 
 /* ---- one bucket --------------------------------------------------------------------------------------------- */
 
-static part message_part(const fgi_treeblock *t, const clique *c, int64_t child) {
+static part message_part(const fgi_block *t, const clique *c, int64_t child) {
     const fgi_elimination *e = t->e;
     part p = {.base = t->message[child]->values, .weight = 1.0};
     int64_t step = 1;
@@ -402,7 +402,7 @@ static part message_part(const fgi_treeblock *t, const clique *c, int64_t child)
     return p;
 }
 
-static void sum_bucket(fgi_treeblock *t, const clique *c) {
+static void sum_bucket(fgi_block *t, const clique *c) {
     const fgi_structure *s = t->model->s;
     const int32_t var = t->e->order[c->place[0]];
     int32_t dim[MAX_ARITY];
@@ -438,7 +438,7 @@ static void sum_bucket(fgi_treeblock *t, const clique *c) {
 }
 
 /* message = max over the bucket's own labels; ties go to the first in the direction of the coin. */
-static void maximise(fgi_treeblock *t, const clique *c, double *message) {
+static void maximise(fgi_block *t, const clique *c, double *message) {
     const int64_t n = c->sep_size, place = c->place[0];
     const uint64_t coin = (t->coins ^ (uint64_t)place) * 0x9E3779B97F4A7C15u;
     const int32_t last = c->card[0] - 1, down = (int32_t)(coin >> 63);
@@ -463,7 +463,7 @@ static void maximise(fgi_treeblock *t, const clique *c, double *message) {
     t->operations += c->size;
 }
 
-static fgi_rc bucket(fgi_treeblock *t) {
+static fgi_rc bucket(fgi_block *t) {
     const clique c = clique_of(t, t->place);
     sum_bucket(t, &c);
     buffer *b = acquire(t, c.sep_size);
@@ -481,7 +481,7 @@ static fgi_rc bucket(fgi_treeblock *t) {
 }
 
 /* Labels from the last eliminated variable to the first. */
-static void trace_back(fgi_treeblock *t) {
+static void trace_back(fgi_block *t) {
     const fgi_elimination *e = t->e;
     for (int64_t k = e->n - 1; k >= 0; k--) {
         int64_t at = 0;
@@ -496,7 +496,7 @@ static void trace_back(fgi_treeblock *t) {
     for (int64_t k = 0; k < e->n; k++) t->out[k] = label_of(t, e->order[k], t->out[k]);
 }
 
-fgi_rc fgi_treeblock_step(fgi_treeblock *t, int64_t max_operations, int *done) {
+fgi_rc fgi_block_step(fgi_block *t, int64_t max_operations, int *done) {
     const int64_t end = t->operations + max_operations;
     *done = 0;
     while (t->place < t->e->n) {

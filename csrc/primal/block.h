@@ -19,22 +19,22 @@ typedef struct fgi_elimination {
     const int32_t *sep;       /* places in order, ascending, all later than the variable's own */
 } fgi_elimination;
 
-typedef struct fgi_treeblock fgi_treeblock;
+typedef struct fgi_block fgi_block;
 
-fgi_treeblock *fgi_treeblock_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
-void fgi_treeblock_free(fgi_treeblock *t);
+fgi_block *fgi_block_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
+void fgi_block_free(fgi_block *t);
 /*
  * Everything is borrowed until the last step. `penalty` > 0 replaces forbidden entries (needed while the labeling at
  * hand violates some); 0 keeps them -inf. `coins` makes the choice among equally good labels differ from call to call.
  * With `alternatives` (one label per model variable) each variable of the set chooses between its present label and
  * that one only (a fusion move): two states each, whatever the number of labels.
  */
-fgi_rc fgi_treeblock_start(fgi_treeblock *t, const fgi_elimination *e, const int32_t *labels,
-    const int32_t *alternatives, double penalty, uint64_t coins);
+fgi_rc fgi_block_start(fgi_block *t, const fgi_elimination *e, const int32_t *labels, const int32_t *alternatives,
+    double penalty, uint64_t coins);
 /* Works for about max_operations; *done is set when the answer is there. */
-fgi_rc fgi_treeblock_step(fgi_treeblock *t, int64_t max_operations, int *done);
+fgi_rc fgi_block_step(fgi_block *t, int64_t max_operations, int *done);
 /* The best labels by place in order; valid when done. Arbitrary if every labeling is forbidden and penalty is 0. */
-const int32_t *fgi_treeblock_labels(const fgi_treeblock *t);
-int64_t fgi_treeblock_operations(const fgi_treeblock *t); /* since creation */
+const int32_t *fgi_block_labels(const fgi_block *t);
+int64_t fgi_block_operations(const fgi_block *t); /* since creation */
 
 #endif

@@ -17,7 +17,7 @@ typedef enum improving { NOTHING, TO_ASSIGN, ASCENDING } improving;
 
 typedef struct clauses {
     fgi_feasible *feasible; /* NULL: the next tier is to be looked at */
-    fgi_local *local;       /* once there is a labeling */
+    fgi_labeling *local;    /* once there is a labeling */
     int32_t *labels;
     improving improving;
     int64_t iteration_end; /* operations at which the iteration under way ends; 0: none is */
@@ -48,15 +48,15 @@ static int improve(fgi_solver *solver, clauses *s, double deadline) {
         if (fgi_clock() >= deadline) return 0;
     }
     if (s->improving == TO_ASSIGN) {
-        if (!s->local) s->local = fgi_local_create(solver->model);
+        if (!s->local) s->local = fgi_labeling_create(solver->model);
         s->improving = s->local ? ASCENDING : NOTHING;
         if (!s->local) return 1;
-        fgi_local_assign(s->local, s->labels);
+        fgi_labeling_assign(s->local, s->labels);
     }
-    while (!fgi_local_ascend(s->local, ITERATION))
+    while (!fgi_labeling_ascend(s->local, ITERATION))
         if (fgi_clock() >= deadline) return 0;
     s->improving = NOTHING;
-    if (fgi_local_violations(s->local) == 0) fgi_solver_consider(solver, fgi_local_labels(s->local));
+    if (fgi_labeling_violations(s->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(s->local));
     return 1;
 }
 
@@ -132,7 +132,7 @@ static void clauses_destroy(fgi_solver *solver) {
     clauses *s = solver->state;
     if (!s) return;
     fgi_feasible_free(s->feasible);
-    fgi_local_free(s->local);
+    fgi_labeling_free(s->local);
     free(s->labels);
     free(s);
 }

@@ -452,11 +452,11 @@ fgi_construct_state fgi_construct_step(fgi_construct *c, int64_t max_operations)
     return c->state;
 }
 
-int fgi_local_construct(fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy,
-    int64_t max_operations) {
+int fgi_labeling_construct(fgi_labeling *l, fgi_construct *c, const double *preferences, const int32_t *hint,
+    int greedy, int64_t max_operations) {
     fgi_construct_start(c, preferences, hint, greedy, INT64_MAX - 1);
     fgi_construct_state state = fgi_construct_step(c, max_operations);
     if (state == FGI_CONSTRUCT_RUNNING) read_labels(c);
-    fgi_local_assign(l, c->labels);
+    fgi_labeling_assign(l, c->labels);
     return state == FGI_CONSTRUCT_DONE;
 }

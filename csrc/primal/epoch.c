@@ -36,7 +36,7 @@ static void best_labels(const fgi_primal *s, const double *preferences, int32_t 
 static void start_fresh(fgi_primal *s) {
     for (int64_t i = 0; i < s->model->s->n_vars; i++)
         s->start[i] = (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[i]);
-    fgi_local_assign(s->local, s->start);
+    fgi_labeling_assign(s->local, s->start);
 }
 
 /* The best labeling with a random connected region, of any order of magnitude, relabelled at random. */
@@ -44,15 +44,15 @@ static void start_perturbed(fgi_primal *s, const int32_t *best) {
     const int64_t n = s->model->s->n_vars;
     int64_t size = 2;
     while (size < n / 3 && fgi_rng_below(&s->rng, 5)) size *= 2;
-    fgi_local_assign(s->local, best);
+    fgi_labeling_assign(s->local, best);
     const int32_t centre = (int32_t)fgi_rng_below(&s->rng, n);
     const int compact = (int)fgi_rng_below(&s->rng, 2);
     s->n_focus = fgi_region_grow(s->region, centre, size < n ? size : n, compact, &s->rng);
     memcpy(s->focus, fgi_region_variables(s->region), (size_t)s->n_focus * sizeof *s->focus);
     for (int64_t k = 0; k < s->n_focus; k++) {
         int32_t var = s->focus[k];
-        fgi_local_flip(s->local, var, (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[var]));
-        fgi_local_push(s->local, var);
+        fgi_labeling_flip(s->local, var, (int32_t)fgi_rng_below(&s->rng, s->model->s->cards[var]));
+        fgi_labeling_push(s->local, var);
     }
 }
 
@@ -86,15 +86,15 @@ static void start_crossed(fgi_primal *s) {
     s->first_parent = fgi_rng_below(&s->rng, 2) ? best_elite(s) : (int32_t)fgi_rng_below(&s->rng, e->n);
     s->parent = s->first_parent;
     s->last_parent = (s->first_parent + e->n - 1) % e->n;
-    fgi_local_assign(s->local, e->labels[s->first_parent]);
-    fgi_local_clear(s->local);
+    fgi_labeling_assign(s->local, e->labels[s->first_parent]);
+    fgi_labeling_clear(s->local);
     fgi_primal_next_parent(s);
 }
 
 int fgi_primal_next_parent(fgi_primal *s) {
     if (s->parent == s->last_parent) return 0;
     s->parent = (s->parent + 1) % s->elites.n;
-    s->n_focus = fgi_region_components(s->region, fgi_local_labels(s->local), s->elites.labels[s->parent]);
+    s->n_focus = fgi_region_components(s->region, fgi_labeling_labels(s->local), s->elites.labels[s->parent]);
     memcpy(s->focus, fgi_region_variables(s->region), (size_t)s->n_focus * sizeof *s->focus);
     s->next_focus = 0;
     return 1;
@@ -102,20 +102,20 @@ int fgi_primal_next_parent(fgi_primal *s) {
 
 /* A component is negative-ended: its last variable is stored as ~var. Each is taken over if that is no loss. */
 int fgi_primal_components(fgi_primal *s, int64_t max_operations) {
-    const int64_t end = fgi_local_operations(s->local) + max_operations;
+    const int64_t end = fgi_labeling_operations(s->local) + max_operations;
     while (s->next_focus < s->n_focus) {
-        if (fgi_local_operations(s->local) >= end) return 0;
+        if (fgi_labeling_operations(s->local) >= end) return 0;
         int last = 0;
-        fgi_local_mark(s->local);
+        fgi_labeling_mark(s->local);
         while (!last) {
             last = s->focus[s->next_focus] < 0;
             if (last) s->focus[s->next_focus] = ~s->focus[s->next_focus];
             int32_t var = s->focus[s->next_focus++];
-            fgi_local_flip(s->local, var, s->elites.labels[s->parent][var]);
+            fgi_labeling_flip(s->local, var, s->elites.labels[s->parent][var]);
         }
-        if (fgi_primal_better(s, fgi_local_mark_violations(s->local), fgi_local_mark_score(s->local),
-                fgi_local_violations(s->local), fgi_local_score(s->local)))
-            fgi_local_rollback(s->local);
+        if (fgi_primal_better(s, fgi_labeling_mark_violations(s->local), fgi_labeling_mark_score(s->local),
+                fgi_labeling_violations(s->local), fgi_labeling_score(s->local)))
+            fgi_labeling_rollback(s->local);
     }
     return 1;
 }
@@ -171,7 +171,7 @@ static void start_joined(fgi_primal *s) {
     s->stage = FGI_PRIMAL_JOIN;
     if (!create_joined(s)) return;
     end_join(s);
-    fgi_local_assign(s->local, s->elites.labels[best_elite(s)]);
+    fgi_labeling_assign(s->local, s->elites.labels[best_elite(s)]);
     s->stage = FGI_PRIMAL_ASCENT;
 }
 
@@ -195,7 +195,7 @@ int fgi_primal_join(fgi_primal *s) {
     memcpy(s->start, s->parents[0], (size_t)s->model->s->n_vars * sizeof *s->start);
     if (s->joined_score > -INFINITY) fgi_join_expand(&s->join, s->joined->best, s->start);
     end_join(s);
-    fgi_local_assign(s->local, s->start);
+    fgi_labeling_assign(s->local, s->start);
     return 1;
 }
 
@@ -226,8 +226,8 @@ static void start(fgi_primal *s, const int32_t *best) {
     switch (s->kind) {
     case FGI_PRIMAL_FIRST:
         best_labels(s, s->model->u->values, s->start);
-        fgi_local_assign(s->local, s->start);
-        fgi_local_push_all(s->local);
+        fgi_labeling_assign(s->local, s->start);
+        fgi_labeling_push_all(s->local);
         break;
     case FGI_PRIMAL_PERTURBED: start_perturbed(s, best); break;
     case FGI_PRIMAL_CROSSED:
@@ -247,7 +247,7 @@ void fgi_primal_begin_epoch(fgi_primal *s, const int32_t *best) {
     s->constructed = 0;
     s->n_focus = 0;
     s->stage = FGI_PRIMAL_ASCENT;
-    fgi_local_clear(s->local);
+    fgi_labeling_clear(s->local);
     if (s->n_epochs++ == 0) s->kind = FGI_PRIMAL_FIRST;
     else if (s->n_fresh == 0) choose_kind(s, best);
     start(s, best);

@@ -11,7 +11,7 @@
 typedef enum first { TO_COME, SHOWN, OVER } first;
 
 typedef struct icm {
-    fgi_local *local;
+    fgi_labeling *local;
     int32_t *start;
     fgi_rng rng;
     int started;
@@ -28,7 +28,7 @@ enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well b
 static void perturb(fgi_solver *solver, icm *s) {
     const fgi_model *m = solver->model;
     const int64_t n = m->s->n_vars;
-    const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_local_labels(s->local);
+    const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_labeling_labels(s->local);
     memcpy(s->start, from, (size_t)n * sizeof *s->start);
     for (int64_t i = 0; i < n; i++)
         if (fgi_rng_below(&s->rng, RELABELLED) == 0) s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
@@ -48,7 +48,7 @@ static int start(fgi_solver *solver, icm *s, double deadline) {
     }
     if (s->first != SHOWN) perturb(solver, s);
     s->first = OVER;
-    fgi_local_assign(s->local, s->start);
+    fgi_labeling_assign(s->local, s->start);
     s->started = 1;
     return 1;
 }
@@ -60,9 +60,9 @@ static fgi_rc icm_create(fgi_solver *solver, fgi_error *err) {
     if (!s) return fgi_no_memory(err);
     s->rng.state = solver->settings.seed;
     s->start = fgi_take(&s->arena, n, int32_t);
-    s->local = fgi_local_create(solver->model);
+    s->local = fgi_labeling_create(solver->model);
     if (s->arena.failed || !s->local) return fgi_no_memory(err);
-    solver->info.memory = fgi_local_memory(s->local) + s->arena.bytes;
+    solver->info.memory = fgi_labeling_memory(s->local) + s->arena.bytes;
     return FGI_OK;
 }
 
@@ -71,9 +71,10 @@ static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_lim
     fgi_solver_trivial_bound(solver);
     do {
         if (!s->started && !start(solver, s, deadline)) return FGI_OK;
-        while (!fgi_local_ascend(s->local, OPERATIONS_PER_LOOK))
+        while (!fgi_labeling_ascend(s->local, OPERATIONS_PER_LOOK))
             if (fgi_clock() >= deadline) return FGI_OK;
-        int better = fgi_local_violations(s->local) == 0 && fgi_solver_consider(solver, fgi_local_labels(s->local));
+        int better =
+            fgi_labeling_violations(s->local) == 0 && fgi_solver_consider(solver, fgi_labeling_labels(s->local));
         s->stale = better ? 0 : s->stale + 1;
         s->started = 0;
         solver->info.iterations++;
@@ -86,7 +87,7 @@ static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_lim
 static void icm_destroy(fgi_solver *solver) {
     icm *s = solver->state;
     if (!s) return;
-    fgi_local_free(s->local);
+    fgi_labeling_free(s->local);
     fgi_arena_free(&s->arena);
     free(s);
 }

@@ -14,7 +14,7 @@ enum { REFRESH = 1 << 14 };
  *   2  Where `fresh` is not 0, the label scores are those of the labels now, to rounding, and `forbidden` exactly.
  *   3  `score` is that of the labels, to rounding, and `violations` exactly, once there was a labeling.
  *   4  `changed` are the variables touched since the mark, each once, and `old` the labels they had. */
-struct fgi_local {
+struct fgi_labeling {
     const fgi_model *model;
     int32_t *labels;
     double *scores;     /* label scores, laid out as the unaries; meaningful where fresh > 0 */
@@ -96,10 +96,10 @@ static double largest_potential(const fgi_model *m, int *any_forbidden) {
     return scale;
 }
 
-fgi_local *fgi_local_create(const fgi_model *m) {
+fgi_labeling *fgi_labeling_create(const fgi_model *m) {
     const int64_t n = m->s->n_vars, total = m->s->unary_begin[n];
     int any_forbidden;
-    fgi_local *l = fgi_calloc(1, sizeof *l);
+    fgi_labeling *l = fgi_calloc(1, sizeof *l);
     if (!l) return NULL;
     l->model = m;
     l->scale = largest_potential(m, &any_forbidden);
@@ -114,11 +114,11 @@ fgi_local *fgi_local_create(const fgi_model *m) {
     l->mark = 1;
     if (any_forbidden) l->forbidden = fgi_take(&l->arena, total, int32_t);
     if (!l->arena.failed) return l;
-    fgi_local_free(l);
+    fgi_labeling_free(l);
     return NULL;
 }
 
-void fgi_local_free(fgi_local *l) {
+void fgi_labeling_free(fgi_labeling *l) {
     if (!l) return;
     fgi_effects_free(l->effects);
     fgi_choices_free(l->choices);
@@ -126,35 +126,35 @@ void fgi_local_free(fgi_local *l) {
     free(l);
 }
 
-void fgi_local_keep_effects(fgi_local *l) { l->effects = fgi_effects_create(l->model); }
+void fgi_labeling_keep_effects(fgi_labeling *l) { l->effects = fgi_effects_create(l->model); }
 
-int64_t fgi_local_memory(const fgi_local *l) {
+int64_t fgi_labeling_memory(const fgi_labeling *l) {
     return (int64_t)sizeof *l + l->arena.bytes + (l->effects ? l->effects->arena.bytes : 0) +
         (l->choices ? l->choices->arena.bytes : 0);
 }
 
-void fgi_local_narrow_choices(fgi_local *l) {
+void fgi_labeling_narrow_choices(fgi_labeling *l) {
     l->choices = fgi_choices_create(l->model);
     if (l->choices) fgi_choices_count(l->choices, l->labels, l->model->s->n_vars);
 }
 
-int32_t fgi_local_choices(const fgi_local *l, int32_t var, const int32_t **labels) {
+int32_t fgi_labeling_choices(const fgi_labeling *l, int32_t var, const int32_t **labels) {
     *labels = l->choices ? l->choices->labels : NULL;
     return l->choices ? fgi_choices_number(l->choices) : l->model->s->cards[var];
 }
 
-const int32_t *fgi_local_labels(const fgi_local *l) { return l->labels; }
-int64_t fgi_local_violations(const fgi_local *l) { return l->violations; }
-double fgi_local_score(const fgi_local *l) { return l->score; }
-int64_t fgi_local_operations(const fgi_local *l) { return l->operations; }
-int fgi_local_has_forbidden(const fgi_local *l) { return l->forbidden != NULL; }
-double fgi_local_tolerance(const fgi_local *l, double score) { return 1e-14 * l->scale + 1e-12 * fabs(score); }
-double fgi_local_penalty(const fgi_local *l) {
+const int32_t *fgi_labeling_labels(const fgi_labeling *l) { return l->labels; }
+int64_t fgi_labeling_violations(const fgi_labeling *l) { return l->violations; }
+double fgi_labeling_score(const fgi_labeling *l) { return l->score; }
+int64_t fgi_labeling_operations(const fgi_labeling *l) { return l->operations; }
+int fgi_labeling_has_forbidden(const fgi_labeling *l) { return l->forbidden != NULL; }
+double fgi_labeling_tolerance(const fgi_labeling *l, double score) { return 1e-14 * l->scale + 1e-12 * fabs(score); }
+double fgi_labeling_penalty(const fgi_labeling *l) {
     const double most = 2.5 * l->scale * (double)(l->model->s->n_vars + l->model->s->n_factors);
     return most > 0 ? most : 1;
 }
 
-void fgi_local_push(fgi_local *l, int32_t var) {
+void fgi_labeling_push(fgi_labeling *l, int32_t var) {
     fgi_assert(var >= 0 && var < l->model->s->n_vars);
     if (l->queued[var]) return;
     const int64_t n = l->model->s->n_vars;
@@ -163,11 +163,11 @@ void fgi_local_push(fgi_local *l, int32_t var) {
     l->queue[at >= n ? at - n : at] = var;
 }
 
-void fgi_local_push_all(fgi_local *l) {
-    for (int64_t i = 0; i < l->model->s->n_vars; i++) fgi_local_push(l, (int32_t)i);
+void fgi_labeling_push_all(fgi_labeling *l) {
+    for (int64_t i = 0; i < l->model->s->n_vars; i++) fgi_labeling_push(l, (int32_t)i);
 }
 
-static int32_t pop(fgi_local *l) {
+static int32_t pop(fgi_labeling *l) {
     fgi_assert(l->count > 0 && l->head >= 0 && l->head < l->model->s->n_vars);
     int32_t var = l->queue[l->head];
     fgi_assert(l->queued[var]);
@@ -177,11 +177,11 @@ static int32_t pop(fgi_local *l) {
     return var;
 }
 
-void fgi_local_clear(fgi_local *l) {
+void fgi_labeling_clear(fgi_labeling *l) {
     while (l->count) pop(l);
 }
 
-static void record(fgi_local *l, int32_t var) {
+static void record(fgi_labeling *l, int32_t var) {
     fgi_assert(var >= 0 && var < l->model->s->n_vars);
     if (l->touched[var] == l->mark) return;
     l->touched[var] = l->mark;
@@ -190,7 +190,7 @@ static void record(fgi_local *l, int32_t var) {
     l->old[l->n_changed++] = l->labels[var];
 }
 
-void fgi_local_mark(fgi_local *l) {
+void fgi_labeling_mark(fgi_labeling *l) {
     if (l->mark == INT32_MAX) {
         memset(l->touched, 0, (size_t)l->model->s->n_vars * sizeof *l->touched);
         l->mark = 0;
@@ -201,22 +201,22 @@ void fgi_local_mark(fgi_local *l) {
     l->mark_violations = l->violations;
 }
 
-double fgi_local_mark_score(const fgi_local *l) { return l->mark_score; }
-int64_t fgi_local_mark_violations(const fgi_local *l) { return l->mark_violations; }
+double fgi_labeling_mark_score(const fgi_labeling *l) { return l->mark_score; }
+int64_t fgi_labeling_mark_violations(const fgi_labeling *l) { return l->mark_violations; }
 
-void fgi_local_mark_labels(const fgi_local *l, int32_t *labels) {
+void fgi_labeling_mark_labels(const fgi_labeling *l, int32_t *labels) {
     memcpy(labels, l->labels, (size_t)l->model->s->n_vars * sizeof *labels);
     for (int64_t k = 0; k < l->n_changed; k++) labels[l->changed[k]] = l->old[k];
 }
 
-void fgi_local_rollback(fgi_local *l) {
+void fgi_labeling_rollback(fgi_labeling *l) {
     fgi_assert(l->n_changed >= 0 && l->n_changed <= l->model->s->n_vars);
-    for (int64_t k = 0; k < l->n_changed; k++) fgi_local_flip(l, l->changed[k], l->old[k]);
+    for (int64_t k = 0; k < l->n_changed; k++) fgi_labeling_flip(l, l->changed[k], l->old[k]);
     l->n_changed = 0;
     l->score = l->mark_score; /* without the rounding of the way there and back */
     l->violations = l->mark_violations;
-    fgi_local_mark(l);
-    fgi_local_clear(l);
+    fgi_labeling_mark(l);
+    fgi_labeling_clear(l);
 }
 
 /* scores[a] += line(a) for all labels; forbidden entries are counted instead. */
@@ -234,7 +234,7 @@ static void add_line(double *scores, int32_t *forbidden, int32_t card, const lin
 }
 
 /* Label scores of a variable from scratch. */
-static void refresh(fgi_local *l, int32_t var) {
+static void refresh(fgi_labeling *l, int32_t var) {
     fgi_assert(var >= 0 && var < l->model->s->n_vars && !l->fresh[var]);
     const fgi_model *m = l->model;
     const int32_t card = m->s->cards[var];
@@ -255,17 +255,17 @@ static void refresh(fgi_local *l, int32_t var) {
     l->fresh[var] = REFRESH;
 }
 
-const double *fgi_local_label_scores(fgi_local *l, int32_t var, const int32_t **violations) {
+const double *fgi_labeling_label_scores(fgi_labeling *l, int32_t var, const int32_t **violations) {
     fgi_assert(var >= 0 && var < l->model->s->n_vars);
     if (!l->fresh[var]) refresh(l, var);
     *violations = l->forbidden ? l->forbidden + l->model->s->unary_begin[var] : NULL;
     return l->scores + l->model->s->unary_begin[var];
 }
 
-int32_t fgi_local_best_label(fgi_local *l, int32_t var) {
+int32_t fgi_labeling_best_label(fgi_labeling *l, int32_t var) {
     fgi_assert(var >= 0 && var < l->model->s->n_vars);
-    const int32_t *bad, *choices, n = fgi_local_choices(l, var, &choices), now = l->labels[var];
-    const double *x = fgi_local_label_scores(l, var, &bad);
+    const int32_t *bad, *choices, n = fgi_labeling_choices(l, var, &choices), now = l->labels[var];
+    const double *x = fgi_labeling_label_scores(l, var, &bad);
     int32_t best = choices ? choices[0] : 0;
     for (int32_t k = 1; k < n; k++) {
         const int32_t a = choices ? choices[k] : k;
@@ -273,11 +273,11 @@ int32_t fgi_local_best_label(fgi_local *l, int32_t var) {
     }
     if (bad && bad[best] < bad[now]) return best;
     l->operations += n;
-    return x[best] > x[now] + fgi_local_tolerance(l, x[now]) ? best : now;
+    return x[best] > x[now] + fgi_labeling_tolerance(l, x[now]) ? best : now;
 }
 
 /* The change when only two labels matter: no need for all of the variable's label scores. */
-static double two_label_gain(fgi_local *l, int32_t var, int32_t from, int32_t to, int32_t *more_violations) {
+static double two_label_gain(fgi_labeling *l, int32_t var, int32_t from, int32_t to, int32_t *more_violations) {
     fgi_assert(from != to);
     const fgi_model *m = l->model;
     const double *unary = fgi_unary(m, var);
@@ -299,7 +299,7 @@ static double two_label_gain(fgi_local *l, int32_t var, int32_t from, int32_t to
 }
 
 /* What the change would add to score and violations. */
-static double gain_of(fgi_local *l, int32_t var, int32_t label, int32_t *more_violations) {
+static double gain_of(fgi_labeling *l, int32_t var, int32_t label, int32_t *more_violations) {
     const int32_t now = l->labels[var];
     fgi_assert(label != now);
     if (!l->fresh[var]) return two_label_gain(l, var, now, label, more_violations);
@@ -326,7 +326,7 @@ static inline void exchange(double *score, int32_t *forbidden, double new, doubl
 }
 
 /* The same of some labels in a line. */
-static void change_lines(fgi_local *l, int32_t var, span of, const line *old, const line *new) {
+static void change_lines(fgi_labeling *l, int32_t var, span of, const line *old, const line *new) {
     double *scores = l->scores + l->model->s->unary_begin[var];
     if (l->forbidden) {
         int32_t *forbidden = l->forbidden + l->model->s->unary_begin[var];
@@ -353,7 +353,7 @@ static span near_labels(int32_t label, int32_t reach, int32_t from, int32_t card
  * depend on the distance of labels, those far from both keep theirs. All are counted, though, unless labels are alike:
  * annealings that are longer for the same count gained nothing elsewhere (seven kinds of models, three seeds). */
 static void update_neighbour(
-    fgi_local *l, const fgi_view *v, int32_t neighbour, int32_t var, int32_t from, int32_t to) {
+    fgi_labeling *l, const fgi_view *v, int32_t neighbour, int32_t var, int32_t from, int32_t to) {
     const fgi_model *m = l->model;
     const int32_t card = m->s->cards[neighbour];
     fgi_assert(l->fresh[neighbour] > 0 && l->labels[var] == from && from != to);
@@ -378,7 +378,7 @@ static void update_neighbour(
 }
 
 /* The same in a pairwise factor, from the rows of both labels (primal/effects.h). */
-static void update_by_effects(fgi_local *l, int32_t neighbour, const double *new, const double *old) {
+static void update_by_effects(fgi_labeling *l, int32_t neighbour, const double *new, const double *old) {
     fgi_assert(l->fresh[neighbour] > 0);
     const int32_t card = l->model->s->cards[neighbour];
     double *scores = l->scores + l->model->s->unary_begin[neighbour];
@@ -392,7 +392,7 @@ static void update_by_effects(fgi_local *l, int32_t neighbour, const double *new
     for (int32_t a = 0; a < card; a++) exchange(&scores[a], &forbidden[a], new[a], old[a]);
 }
 
-void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
+void fgi_labeling_flip(fgi_labeling *l, int32_t var, int32_t label) {
     fgi_assert(var >= 0 && var < l->model->s->n_vars && label >= 0 && label < l->model->s->cards[var]);
     const fgi_structure *s = l->model->s;
     const fgi_effects *e = l->effects;
@@ -409,7 +409,7 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
         if (new && e->neighbour[k] >= 0) {
             const int32_t neighbour = e->neighbour[k];
             if (l->fresh[neighbour]) update_by_effects(l, neighbour, new, old);
-            fgi_local_push(l, neighbour);
+            fgi_labeling_push(l, neighbour);
             new += s->cards[neighbour];
             old += s->cards[neighbour];
             continue;
@@ -419,7 +419,7 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
             int32_t neighbour = v.vars[j];
             if (neighbour == var) continue;
             if (l->fresh[neighbour]) update_neighbour(l, &v, neighbour, var, from, label);
-            fgi_local_push(l, neighbour);
+            fgi_labeling_push(l, neighbour);
         }
     }
     l->labels[var] = label;
@@ -427,7 +427,7 @@ void fgi_local_flip(fgi_local *l, int32_t var, int32_t label) {
 }
 
 /* Score and violations of the whole labeling. */
-static void recount(fgi_local *l) {
+static void recount(fgi_labeling *l) {
     const fgi_model *m = l->model;
     fgi_sum sum = {0};
     l->violations = 0;
@@ -446,7 +446,7 @@ static void recount(fgi_local *l) {
     l->operations += m->s->n_vars + m->s->n_factors;
 }
 
-void fgi_local_assign(fgi_local *l, const int32_t *labels) {
+void fgi_labeling_assign(fgi_labeling *l, const int32_t *labels) {
     const int64_t n = l->model->s->n_vars;
     for (int64_t i = 0; i < n; i++) fgi_assert(labels[i] >= 0 && labels[i] < l->model->s->cards[i]);
     int64_t changed = 0;
@@ -454,8 +454,8 @@ void fgi_local_assign(fgi_local *l, const int32_t *labels) {
     if (l->assigned && changed <= n / 8) {
         for (int64_t i = 0; i < n; i++) {
             if (labels[i] == l->labels[i]) continue;
-            fgi_local_flip(l, (int32_t)i, labels[i]);
-            fgi_local_push(l, (int32_t)i);
+            fgi_labeling_flip(l, (int32_t)i, labels[i]);
+            fgi_labeling_push(l, (int32_t)i);
         }
         return;
     }
@@ -463,12 +463,12 @@ void fgi_local_assign(fgi_local *l, const int32_t *labels) {
     for (int64_t i = 0; i < n && l->assigned; i++) {
         if (labels[i] == l->labels[i]) continue;
         record(l, (int32_t)i);
-        fgi_local_push(l, (int32_t)i);
+        fgi_labeling_push(l, (int32_t)i);
         for (int64_t k = l->model->s->adj_begin[i]; k < l->model->s->adj_begin[i + 1]; k++) {
             const int32_t *vars = fgi_factor_vars(l->model->s, l->model->s->adj[k]);
             for (int32_t j = 0; j < fgi_factor_arity(l->model->s, l->model->s->adj[k]); j++) {
                 l->fresh[vars[j]] = 0;
-                fgi_local_push(l, vars[j]);
+                fgi_labeling_push(l, vars[j]);
             }
         }
     }
@@ -476,18 +476,18 @@ void fgi_local_assign(fgi_local *l, const int32_t *labels) {
     if (l->choices) fgi_choices_count(l->choices, labels, n);
     if (!l->assigned) {
         memset(l->fresh, 0, (size_t)n * sizeof *l->fresh);
-        fgi_local_push_all(l);
+        fgi_labeling_push_all(l);
     }
     recount(l);
-    if (!l->assigned) fgi_local_mark(l);
+    if (!l->assigned) fgi_labeling_mark(l);
     l->assigned = 1;
 }
 
 #ifdef FGI_CHECKED
 /* What may be lost to rounding on the way: far more than is, and nothing beside what a wrong update would do. */
-static double allowed(const fgi_local *l, int64_t terms) { return 1e-6 * l->scale * (double)(terms + 1); }
+static double allowed(const fgi_labeling *l, int64_t terms) { return 1e-6 * l->scale * (double)(terms + 1); }
 
-static void check_scores(const fgi_local *l, int32_t var, int32_t a) {
+static void check_scores(const fgi_labeling *l, int32_t var, int32_t a) {
     const fgi_structure *s = l->model->s;
     const double unary = fgi_unary(l->model, var)[a];
     double score = unary > -INFINITY ? unary : 0;
@@ -504,7 +504,7 @@ static void check_scores(const fgi_local *l, int32_t var, int32_t a) {
     fgi_assert(!l->forbidden || l->forbidden[at] == forbidden);
 }
 
-static void check_total(const fgi_local *l) {
+static void check_total(const fgi_labeling *l) {
     const fgi_model *m = l->model;
     int64_t violations = 0;
     fgi_sum sum = {0};
@@ -520,7 +520,7 @@ static void check_total(const fgi_local *l) {
         fabs(l->score - fgi_sum_value(&sum)) <= allowed(l, m->s->n_vars + m->s->n_factors) + 1e-9 * fabs(l->score));
 }
 
-static void check(const fgi_local *l) {
+static void check(const fgi_labeling *l) {
     const fgi_structure *s = l->model->s;
     int64_t queued = 0;
     for (int32_t i = 0; i < s->n_vars; i++) {
@@ -538,15 +538,15 @@ static void check(const fgi_local *l) {
 }
 #endif
 
-int fgi_local_ascend(fgi_local *l, int64_t max_operations) {
+int fgi_labeling_ascend(fgi_labeling *l, int64_t max_operations) {
     fgi_audit_rarely(check(l));
     const int64_t end = max_operations < INT64_MAX - l->operations ? l->operations + max_operations : INT64_MAX;
     while (l->count > 0) {
         if (l->operations >= end) return 0;
         int32_t var = pop(l);
-        int32_t best = fgi_local_best_label(l, var);
+        int32_t best = fgi_labeling_best_label(l, var);
         l->operations++;
-        if (best != l->labels[var]) fgi_local_flip(l, var, best);
+        if (best != l->labels[var]) fgi_labeling_flip(l, var, best);
     }
     return 1;
 }

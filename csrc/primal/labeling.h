@@ -16,55 +16,57 @@
 #include "base/util.h"
 #include "model/model.h"
 
-typedef struct fgi_local fgi_local;
+typedef struct fgi_labeling fgi_labeling;
 
 /* All labels are 0 until the first assign. The model must outlive the object. NULL: out of memory. */
-fgi_local *fgi_local_create(const fgi_model *m);
-void fgi_local_free(fgi_local *l);
-int64_t fgi_local_memory(const fgi_local *l);
+fgi_labeling *fgi_labeling_create(const fgi_model *m);
+void fgi_labeling_free(fgi_labeling *l);
+int64_t fgi_labeling_memory(const fgi_labeling *l);
 /* Takes some memory to make changes of label cheaper, if variables have many neighbours (primal/effects.h). For those
  * who change labels many times; nothing but the time depends on it. */
-void fgi_local_keep_effects(fgi_local *l);
+void fgi_labeling_keep_effects(fgi_labeling *l);
 /* From here on, if labels are alike, only those in use and one more are looked at (primal/choices.h). */
-void fgi_local_narrow_choices(fgi_local *l);
+void fgi_labeling_narrow_choices(fgi_labeling *l);
 /* How many labels of a variable are worth a look, and which; *labels NULL: all of them. Valid until the next change. */
-int32_t fgi_local_choices(const fgi_local *l, int32_t var, const int32_t **labels);
+int32_t fgi_labeling_choices(const fgi_labeling *l, int32_t var, const int32_t **labels);
 
 /* Takes over a labeling. Only variables whose label changes cost work and join the work list, with their neighbours;
  * the first assign puts every variable there. */
-void fgi_local_assign(fgi_local *l, const int32_t *labels);
+void fgi_labeling_assign(fgi_labeling *l, const int32_t *labels);
 /* Changes one label; the variable's neighbours, not itself, join the work list. */
-void fgi_local_flip(fgi_local *l, int32_t var, int32_t label);
-void fgi_local_push(fgi_local *l, int32_t var); /* onto the work list (once) */
-void fgi_local_push_all(fgi_local *l);
-void fgi_local_clear(fgi_local *l); /* empties the work list */
+void fgi_labeling_flip(fgi_labeling *l, int32_t var, int32_t label);
+void fgi_labeling_push(fgi_labeling *l, int32_t var); /* onto the work list (once) */
+void fgi_labeling_push_all(fgi_labeling *l);
+void fgi_labeling_clear(fgi_labeling *l); /* empties the work list */
 
 /* From here on, changes can be taken back. */
-void fgi_local_mark(fgi_local *l);
+void fgi_labeling_mark(fgi_labeling *l);
 /* Labels, score and violations as they were at the mark; the work list is emptied. */
-void fgi_local_rollback(fgi_local *l);
-double fgi_local_mark_score(const fgi_local *l);
-int64_t fgi_local_mark_violations(const fgi_local *l);
-void fgi_local_mark_labels(const fgi_local *l, int32_t *labels);
+void fgi_labeling_rollback(fgi_labeling *l);
+double fgi_labeling_mark_score(const fgi_labeling *l);
+int64_t fgi_labeling_mark_violations(const fgi_labeling *l);
+void fgi_labeling_mark_labels(const fgi_labeling *l, int32_t *labels);
 
 /* Coordinate ascent from the work list: never worsens (violations, score). Stops when the list is empty or after about
  * max_operations; returns 1 when the list is empty, i.e. when no variable that was affected can improve alone. */
-int fgi_local_ascend(fgi_local *l, int64_t max_operations);
+int fgi_labeling_ascend(fgi_labeling *l, int64_t max_operations);
 
-const int32_t *fgi_local_labels(const fgi_local *l);
-int64_t fgi_local_violations(const fgi_local *l); /* forbidden unaries and factors in use; after the first assign */
-double fgi_local_score(const fgi_local *l); /* running sum of what is not forbidden; for comparisons, never reported */
-int64_t fgi_local_operations(const fgi_local *l); /* since creation */
+const int32_t *fgi_labeling_labels(const fgi_labeling *l);
+int64_t fgi_labeling_violations(
+    const fgi_labeling *l); /* forbidden unaries and factors in use; after the first assign */
+double fgi_labeling_score(
+    const fgi_labeling *l); /* running sum of what is not forbidden; for comparisons, never reported */
+int64_t fgi_labeling_operations(const fgi_labeling *l); /* since creation */
 
 /* Scores of all labels of a variable given the rest, and how many forbidden entries each label meets (NULL in a model
  * without any). Valid until the next change. */
-const double *fgi_local_label_scores(fgi_local *l, int32_t var, const int32_t **violations);
+const double *fgi_labeling_label_scores(fgi_labeling *l, int32_t var, const int32_t **violations);
 /* The best label of a variable given the rest: the current one unless another is really better (beyond rounding). */
-int32_t fgi_local_best_label(fgi_local *l, int32_t var);
+int32_t fgi_labeling_best_label(fgi_labeling *l, int32_t var);
 /* The least difference that counts as an improvement at this score: above accumulated rounding. */
-double fgi_local_tolerance(const fgi_local *l, double score);
-int fgi_local_has_forbidden(const fgi_local *l); /* whether the model has any forbidden state */
-double fgi_local_penalty(const fgi_local *l);    /* more than any two feasible labelings can differ */
+double fgi_labeling_tolerance(const fgi_labeling *l, double score);
+int fgi_labeling_has_forbidden(const fgi_labeling *l); /* whether the model has any forbidden state */
+double fgi_labeling_penalty(const fgi_labeling *l);    /* more than any two feasible labelings can differ */
 
 /* ---- feasible rounding (primal/construct.c) ----------------------------------------------------------------- */
 
@@ -98,7 +100,7 @@ int64_t fgi_construct_operations(const fgi_construct *c); /* since creation */
 
 /* All of it in one call: constructs with at most max_operations of work, assigns the result. Returns 1 if it is
  * feasible. */
-int fgi_local_construct(
-    fgi_local *l, fgi_construct *c, const double *preferences, const int32_t *hint, int greedy, int64_t max_operations);
+int fgi_labeling_construct(fgi_labeling *l, fgi_construct *c, const double *preferences, const int32_t *hint,
+    int greedy, int64_t max_operations);
 
 #endif

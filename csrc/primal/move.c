@@ -39,10 +39,10 @@ void fgi_moves_init(fgi_primal *s) {
 /* Another label for a variable: the k-th best alternative with probability 2^-k, at most `most` places from the best.
  */
 static int32_t other_label(fgi_primal *s, int32_t var, int32_t most) {
-    const int32_t card = s->model->s->cards[var], now = fgi_local_labels(s->local)[var];
+    const int32_t card = s->model->s->cards[var], now = fgi_labeling_labels(s->local)[var];
     if (card < 3) return card - 1 - now;
     const int32_t *bad;
-    const double *x = fgi_local_label_scores(s->local, var, &bad);
+    const double *x = fgi_labeling_label_scores(s->local, var, &bad);
     int32_t skip = 0, above = -1, above_bad = -1;
     double above_score = INFINITY;
     while (skip < most && fgi_rng_below(&s->rng, 2)) skip++;
@@ -68,11 +68,11 @@ static int32_t neighbour_label(fgi_primal *s, int32_t var) {
     const int64_t degree = st->adj_begin[var + 1] - st->adj_begin[var];
     if (degree == 0) return -1;
     const int32_t f = st->adj[st->adj_begin[var] + fgi_rng_below(&s->rng, degree)];
-    return fgi_local_labels(s->local)[fgi_factor_vars(st, f)[fgi_rng_below(&s->rng, fgi_factor_arity(st, f))]];
+    return fgi_labeling_labels(s->local)[fgi_factor_vars(st, f)[fgi_rng_below(&s->rng, fgi_factor_arity(st, f))]];
 }
 
 static int32_t alternative(fgi_primal *s, int32_t var) {
-    const int32_t now = fgi_local_labels(s->local)[var], parameter = s->now.parameter;
+    const int32_t now = fgi_labeling_labels(s->local)[var], parameter = s->now.parameter;
     switch ((fgi_primal_fusion)s->now.fusion_arm) {
     case FGI_FUSE_RANDOM: return other_label(s, var, s->model->s->cards[var] - 2);
     case FGI_FUSE_CONSTANT: return parameter;
@@ -103,12 +103,12 @@ int fgi_move_propose(fgi_primal *s, int64_t max_operations) {
     const int32_t *cards = s->model->s->cards;
     int32_t *vars = fgi_region_variables(s->region);
     fgi_move *v = &s->now;
-    int64_t spent = fgi_local_operations(s->local);
+    int64_t spent = fgi_labeling_operations(s->local);
     for (; v->cursor < v->n_region; v->cursor++) {
-        if (fgi_local_operations(s->local) - spent > max_operations) return 0;
+        if (fgi_labeling_operations(s->local) - spent > max_operations) return 0;
         const int32_t var = vars[v->cursor], to = alternative(s, var);
         spent -= 4;
-        if (to == fgi_local_labels(s->local)[var] || to < 0 || to >= cards[var]) continue;
+        if (to == fgi_labeling_labels(s->local)[var] || to < 0 || to >= cards[var]) continue;
         s->alternatives[var] = to;
         vars[v->n_proposed++] = var;
     }
@@ -130,7 +130,7 @@ static void kick(fgi_primal *s) {
     v->n_kicked = (int32_t)wanted;
     for (int32_t k = 0; k < v->n_kicked; k++) {
         int32_t var = fgi_region_variables(s->region)[k];
-        fgi_local_flip(s->local, var, other_label(s, var, s->model->s->cards[var] - 2));
+        fgi_labeling_flip(s->local, var, other_label(s, var, s->model->s->cards[var] - 2));
     }
 }
 
@@ -155,7 +155,7 @@ fgi_rc fgi_move_choose(fgi_primal *s) {
     const int64_t n = s->model->s->n_vars;
     fgi_move *v = &s->now;
     v->begun = v->shown = fgi_primal_work(s);
-    fgi_local_mark(s->local);
+    fgi_labeling_mark(s->local);
     const int blocks_due = s->warm_up > 0 ||
         s->style_work[FGI_STYLE_TABU] > (s->dense ? MOST_DENSE_TABU : MOST_TABU) * s->style_work[FGI_STYLE_BLOCK];
     v->style_arm = blocks_due ? FGI_STYLE_BLOCK : fgi_bandit_choose(&s->styles, &s->rng);

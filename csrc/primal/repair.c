@@ -16,7 +16,7 @@ enum { LEAST_TENURE = 3, MORE_TENURE = 10, RANDOM_EVERY = 50 };
 
 struct fgi_repair {
     const fgi_model *model;
-    fgi_local *local;
+    fgi_labeling *local;
     int32_t *violated, *at; /* violated factors, and per factor its place among them or -1 */
     int64_t n_violated;
     int64_t *tabu; /* per label, laid out as the unaries: the step from which it may be taken again */
@@ -26,7 +26,7 @@ struct fgi_repair {
     fgi_arena arena;
 };
 
-fgi_repair *fgi_repair_create(const fgi_model *m, fgi_local *local) {
+fgi_repair *fgi_repair_create(const fgi_model *m, fgi_labeling *local) {
     const fgi_structure *s = m->s;
     fgi_repair *r = fgi_calloc(1, sizeof *r);
     if (!r) return NULL;
@@ -53,7 +53,7 @@ int64_t fgi_repair_operations(const fgi_repair *r) { return r->operations; }
 static void look_at(fgi_repair *r, int32_t f) {
     if (r->model->t->facts[r->model->s->factor_table[f]].n_forbidden == 0) return;
     const fgi_view v = fgi_factor_view(r->model, f);
-    const int bad = fgi_view_score(r->model, &v, fgi_local_labels(r->local)) == -INFINITY;
+    const int bad = fgi_view_score(r->model, &v, fgi_labeling_labels(r->local)) == -INFINITY;
     r->operations += v.arity;
     if (bad == (r->at[f] >= 0)) return;
     if (bad) {
@@ -69,15 +69,15 @@ static void look_at(fgi_repair *r, int32_t f) {
 
 static void change(fgi_repair *r, int32_t var, int32_t label) {
     const fgi_structure *s = r->model->s;
-    fgi_local_flip(r->local, var, label);
+    fgi_labeling_flip(r->local, var, label);
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) look_at(r, s->adj[k]);
 }
 
 static void note_best(fgi_repair *r) {
-    const int64_t violations = fgi_local_violations(r->local);
+    const int64_t violations = fgi_labeling_violations(r->local);
     if (violations >= r->best_violations) return;
     r->best_violations = violations;
-    memcpy(r->best, fgi_local_labels(r->local), (size_t)r->model->s->n_vars * sizeof *r->best);
+    memcpy(r->best, fgi_labeling_labels(r->local), (size_t)r->model->s->n_vars * sizeof *r->best);
     r->operations += r->model->s->n_vars / 8;
 }
 
@@ -90,7 +90,7 @@ void fgi_repair_start(fgi_repair *r) {
          i++) { /* unaries are no factors: forbidden labels go first, and are never taken */
         const double *u = fgi_unary(r->model, i);
         int32_t a = 0;
-        if (u[fgi_local_labels(r->local)[i]] > -INFINITY) continue;
+        if (u[fgi_labeling_labels(r->local)[i]] > -INFINITY) continue;
         while (a < s->cards[i] - 1 && u[a] == -INFINITY) a++;
         change(r, (int32_t)i, a);
     }
@@ -101,13 +101,13 @@ void fgi_repair_start(fgi_repair *r) {
 /* The change of one variable of a violated factor that leaves the fewest violations. Returns 0 if every one is tabu. */
 static int best_change(fgi_repair *r, int32_t f, fgi_rng *rng, int32_t *var, int32_t *label) {
     const fgi_structure *s = r->model->s;
-    const int64_t now = fgi_local_violations(r->local);
+    const int64_t now = fgi_labeling_violations(r->local);
     const int32_t *vars = fgi_factor_vars(s, f);
     int64_t fewest = INT64_MAX, ties = 0;
     double most = -INFINITY;
     for (int32_t k = 0; k < fgi_factor_arity(s, f); k++) {
-        const int32_t *bad, i = vars[k], own = fgi_local_labels(r->local)[i];
-        const double *score = fgi_local_label_scores(r->local, i, &bad), *unary = fgi_unary(r->model, i);
+        const int32_t *bad, i = vars[k], own = fgi_labeling_labels(r->local)[i];
+        const double *score = fgi_labeling_label_scores(r->local, i, &bad), *unary = fgi_unary(r->model, i);
         const int64_t *tabu = r->tabu + s->unary_begin[i];
         r->operations += s->cards[i];
         for (int32_t a = 0; a < s->cards[i]; a++) {
@@ -135,15 +135,15 @@ static int random_change(fgi_repair *r, int32_t f, fgi_rng *rng, int32_t *var, i
 }
 
 int fgi_repair_step(fgi_repair *r, int64_t max_operations, fgi_rng *rng) {
-    const int64_t end = r->operations + fgi_local_operations(r->local) + max_operations;
+    const int64_t end = r->operations + fgi_labeling_operations(r->local) + max_operations;
     while (r->n_violated > 0) {
-        if (r->operations + fgi_local_operations(r->local) >= end) return 0;
+        if (r->operations + fgi_labeling_operations(r->local) >= end) return 0;
         const int32_t f = r->violated[fgi_rng_below(rng, r->n_violated)];
         int32_t var, label;
         r->steps++;
         r->operations += 10;
         if (!(fgi_rng_below(rng, RANDOM_EVERY) ? best_change : random_change)(r, f, rng, &var, &label)) continue;
-        r->tabu[r->model->s->unary_begin[var] + fgi_local_labels(r->local)[var]] =
+        r->tabu[r->model->s->unary_begin[var] + fgi_labeling_labels(r->local)[var]] =
             r->steps + LEAST_TENURE + fgi_rng_below(rng, MORE_TENURE);
         change(r, var, label);
         note_best(r);
@@ -151,4 +151,4 @@ int fgi_repair_step(fgi_repair *r, int64_t max_operations, fgi_rng *rng) {
     return 1;
 }
 
-void fgi_repair_end(fgi_repair *r) { fgi_local_assign(r->local, r->best); }
+void fgi_repair_end(fgi_repair *r) { fgi_labeling_assign(r->local, r->best); }

@@ -47,8 +47,8 @@ static double most_work(const fgi_primal *s) {
 }
 
 double fgi_primal_work(const fgi_primal *s) {
-    return s->overhead + 3.0 * (double)fgi_local_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
-        (double)fgi_treeblock_operations(s->block) +
+    return s->overhead + 3.0 * (double)fgi_labeling_operations(s->local) + 4.0 * (double)fgi_thin_operations(s->thin) +
+        (double)fgi_block_operations(s->block) +
         (double)CONSTRUCT_COST * (double)fgi_construct_operations(s->construct) +
         3.0 * (double)fgi_tabu_operations(s->tabu) + (s->swap ? 3.0 * (double)fgi_swap_operations(s->swap) : 0) +
         5.0 * (double)fgi_anneal_operations(s->anneal) +
@@ -58,7 +58,7 @@ double fgi_primal_work(const fgi_primal *s) {
 int fgi_primal_better(
     const fgi_primal *s, int64_t violations, double score, int64_t than_violations, double than_score) {
     if (violations != than_violations) return violations < than_violations;
-    return score > than_score + fgi_local_tolerance(s->local, than_score);
+    return score > than_score + fgi_labeling_tolerance(s->local, than_score);
 }
 
 /* ---- reporting ---------------------------------------------------------------------------------------------- */
@@ -76,10 +76,10 @@ static void show(fgi_solver *solver, fgi_primal *s) {
         else fgi_swap_best_labels(s->swap, s->before);
         if (s->best_violations == 0) fgi_solver_consider(solver, s->before);
     } else if (s->stage > FGI_PRIMAL_CHOOSE && s->now.style_arm == FGI_STYLE_BLOCK) {
-        fgi_local_mark_labels(s->local, s->before);
-        if (fgi_local_mark_violations(s->local) == 0) fgi_solver_consider(solver, s->before);
-    } else if (fgi_local_violations(s->local) == 0) {
-        fgi_solver_consider(solver, fgi_local_labels(s->local));
+        fgi_labeling_mark_labels(s->local, s->before);
+        if (fgi_labeling_mark_violations(s->local) == 0) fgi_solver_consider(solver, s->before);
+    } else if (fgi_labeling_violations(s->local) == 0) {
+        fgi_solver_consider(solver, fgi_labeling_labels(s->local));
     }
     s->unreported = 0;
 }
@@ -97,7 +97,7 @@ static void note(fgi_primal *s, int64_t violations, double score) {
     s->unreported = 1;
 }
 
-static void note_best(fgi_primal *s) { note(s, fgi_local_violations(s->local), fgi_local_score(s->local)); }
+static void note_best(fgi_primal *s) { note(s, fgi_labeling_violations(s->local), fgi_labeling_score(s->local)); }
 
 /* Both kinds of tabu search: a piece of it, 1 when it has ended; its end; the best of it so far. */
 static int run_piece(fgi_primal *s) {
@@ -155,11 +155,11 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     if (!s) return fgi_no_memory(err);
     s->model = m;
     s->rng.state = solver->settings.seed;
-    s->local = fgi_local_create(m);
+    s->local = fgi_labeling_create(m);
     s->construct = fgi_construct_create(m);
     s->region = fgi_region_create(m, &s->arena);
     s->thin = fgi_thin_create(m);
-    s->block = fgi_treeblock_create(m);
+    s->block = fgi_block_create(m);
     s->tabu = fgi_tabu_create(m, s->local, &s->arena);
     if (s->local) s->swap = fgi_swap_create(m, s->local, &s->arena);
     s->anneal = fgi_anneal_create(m, s->local);
@@ -173,24 +173,24 @@ static fgi_rc search_create(fgi_solver *solver, fgi_error *err) {
     s->alternatives = fgi_take(&s->arena, n, int32_t);
     fgi_elites_init(&s->elites, n);
     if (s->arena.failed || !s->local || !s->anneal || !s->construct || !s->thin || !s->block) return fgi_no_memory(err);
-    fgi_local_keep_effects(s->local);
-    fgi_local_narrow_choices(s->local);
+    fgi_labeling_keep_effects(s->local);
+    fgi_labeling_narrow_choices(s->local);
     s->best_violations = INT64_MAX;
     s->best_score = -INFINITY;
     fgi_bandit_init(&s->kinds, FGI_PRIMAL_KINDS, 1000);
     fgi_moves_init(s);
-    solver->info.memory = s->arena.bytes + fgi_local_memory(s->local) + fgi_construct_memory(s->construct) +
+    solver->info.memory = s->arena.bytes + fgi_labeling_memory(s->local) + fgi_construct_memory(s->construct) +
         n * FGI_ELITES * (int64_t)sizeof(int32_t);
     return FGI_OK;
 }
 
 static void search_destroy(fgi_solver *solver) {
     fgi_primal *s = solver->state;
-    fgi_local_free(s->local);
+    fgi_labeling_free(s->local);
     fgi_construct_free(s->construct);
     fgi_repair_free(s->repair);
     fgi_thin_free(s->thin);
-    fgi_treeblock_free(s->block);
+    fgi_block_free(s->block);
     fgi_tabu_free(s->tabu);
     fgi_swap_free(s->swap);
     fgi_anneal_free(s->anneal);
@@ -209,19 +209,20 @@ static void search_offered(fgi_solver *solver) { ((fgi_primal *)solver->state)->
  */
 static int apply(fgi_primal *s, int64_t max_operations) {
     const fgi_elimination *e = fgi_thin_elimination(s->thin);
-    const int32_t *out = fgi_treeblock_labels(s->block);
-    const int64_t end = fgi_local_operations(s->local) + max_operations;
+    const int32_t *out = fgi_block_labels(s->block);
+    const int64_t end = fgi_labeling_operations(s->local) + max_operations;
     for (; s->now.cursor < e->n; s->now.cursor++) {
-        if (fgi_local_operations(s->local) > end) return 0;
-        fgi_local_flip(s->local, e->order[s->now.cursor], out[s->now.cursor]);
+        if (fgi_labeling_operations(s->local) > end) return 0;
+        fgi_labeling_flip(s->local, e->order[s->now.cursor], out[s->now.cursor]);
     }
     return 1;
 }
 
 /* Keeps or takes back the move, and learns from it. */
 static void judge(fgi_solver *solver, fgi_primal *s) {
-    const int64_t violations = fgi_local_violations(s->local), old_violations = fgi_local_mark_violations(s->local);
-    const double score = fgi_local_score(s->local), old_score = fgi_local_mark_score(s->local);
+    const int64_t violations = fgi_labeling_violations(s->local),
+                  old_violations = fgi_labeling_mark_violations(s->local);
+    const double score = fgi_labeling_score(s->local), old_score = fgi_labeling_mark_score(s->local);
     double success = 0;
     if (fgi_primal_better(s, violations, score, old_violations, old_score)) {
         const double gain = violations < old_violations ? s->gain_scale : score - old_score;
@@ -230,7 +231,7 @@ static void judge(fgi_solver *solver, fgi_primal *s) {
         s->last_gain = fgi_primal_work(s);
         note_best(s);
     } else if (fgi_primal_better(s, old_violations, old_score, violations, score)) {
-        fgi_local_rollback(s->local);
+        fgi_labeling_rollback(s->local);
     }
     const double cost = fgi_primal_work(s) - s->now.begun;
     fgi_bandit_learn(&s->styles, s->now.style_arm, success, cost);
@@ -261,15 +262,16 @@ static void adopt(fgi_solver *solver, fgi_primal *s) {
         fgi_elites_add(&s->elites, solver->best, 0, s->best_score);
         return;
     }
-    fgi_local_assign(s->local, solver->best);
-    s->best_violations = fgi_local_violations(s->local);
-    s->best_score = fgi_local_score(s->local);
+    fgi_labeling_assign(s->local, solver->best);
+    s->best_violations = fgi_labeling_violations(s->local);
+    s->best_score = fgi_labeling_score(s->local);
     s->last_gain = fgi_primal_work(s);
 }
 
 static void end_epoch(fgi_solver *solver, fgi_primal *s) {
     report(solver, s, 1);
-    fgi_elites_add(&s->elites, fgi_local_labels(s->local), fgi_local_violations(s->local), fgi_local_score(s->local));
+    fgi_elites_add(
+        &s->elites, fgi_labeling_labels(s->local), fgi_labeling_violations(s->local), fgi_labeling_score(s->local));
     if (s->kind != FGI_PRIMAL_FIRST && s->n_fresh == 0) {
         fgi_bandit_learn(&s->kinds, (int32_t)s->kind, fgi_primal_has_gained(s), fgi_primal_work(s) - s->kind_begun);
         s->kind_work[s->kind] += fgi_primal_work(s) - s->kind_begun;
@@ -309,7 +311,7 @@ static fgi_rc construct(fgi_solver *solver, fgi_primal *s) {
     case FGI_CONSTRUCT_GAVE_UP: return start_repair(s);
     case FGI_CONSTRUCT_DONE: break;
     }
-    fgi_local_assign(s->local, fgi_construct_labels(s->construct));
+    fgi_labeling_assign(s->local, fgi_construct_labels(s->construct));
     s->stage = FGI_PRIMAL_ASCENT;
     return FGI_OK;
 }
@@ -319,10 +321,10 @@ static void end_ascent(fgi_solver *solver, fgi_primal *s) {
     note_best(s);
     report(solver, s, 1);
     s->stage = FGI_PRIMAL_CHOOSE;
-    if (fgi_local_violations(s->local) == 0 || s->constructed) return;
+    if (fgi_labeling_violations(s->local) == 0 || s->constructed) return;
     s->constructed = 1;
     s->construct_pieces = pieces(s, CONSTRUCT_COST);
-    const int32_t *hint = s->kind == FGI_PRIMAL_FIRST ? NULL : fgi_local_labels(s->local);
+    const int32_t *hint = s->kind == FGI_PRIMAL_FIRST ? NULL : fgi_labeling_labels(s->local);
     fgi_construct_start(s->construct, NULL, hint, 1, INT64_MAX - 1);
     s->stage = FGI_PRIMAL_CONSTRUCT;
 }
@@ -330,9 +332,9 @@ static void end_ascent(fgi_solver *solver, fgi_primal *s) {
 /* The subset has been thinned: its best labels come next. */
 static fgi_rc optimise_block(fgi_primal *s) {
     s->stage = FGI_PRIMAL_BLOCK;
-    return fgi_treeblock_start(s->block, fgi_thin_elimination(s->thin), fgi_local_labels(s->local),
+    return fgi_block_start(s->block, fgi_thin_elimination(s->thin), fgi_labeling_labels(s->local),
         s->now.options.two_states ? s->alternatives : NULL,
-        fgi_local_violations(s->local) > 0 ? fgi_local_penalty(s->local) : 0, fgi_rng_next(&s->rng));
+        fgi_labeling_violations(s->local) > 0 ? fgi_labeling_penalty(s->local) : 0, fgi_rng_next(&s->rng));
 }
 
 /* Its labels have been applied: after a kick once more, with the kicked variables free. */
@@ -344,7 +346,7 @@ static void end_block(fgi_primal *s) {
 }
 
 static void end_anneal(fgi_primal *s) {
-    fgi_local_push_all(s->local);
+    fgi_labeling_push_all(s->local);
     s->last_gain = fgi_primal_work(s);
     s->annealed = s->last_gain - s->epoch_begun;
     if (s->dense) s->epoch_begun = s->last_gain;
@@ -374,7 +376,7 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         if (fgi_anneal_run(s->anneal, CHUNK, &s->rng)) end_anneal(s);
         break;
     case FGI_PRIMAL_ASCENT:
-        if (fgi_local_ascend(s->local, CHUNK)) end_ascent(solver, s);
+        if (fgi_labeling_ascend(s->local, CHUNK)) end_ascent(solver, s);
         break;
     case FGI_PRIMAL_CONSTRUCT: rc = construct(solver, s); break;
     case FGI_PRIMAL_REPAIR: repair(s); break;
@@ -394,14 +396,14 @@ static fgi_rc advance(fgi_solver *solver, fgi_primal *s) {
         if (!rc && done) rc = optimise_block(s);
         break;
     case FGI_PRIMAL_BLOCK:
-        rc = fgi_treeblock_step(s->block, CHUNK, &done);
+        rc = fgi_block_step(s->block, CHUNK, &done);
         if (!rc && done) begin_apply(s);
         break;
     case FGI_PRIMAL_APPLY:
         if (apply(s, CHUNK)) end_block(s);
         break;
     case FGI_PRIMAL_FOLLOW:
-        if (fgi_local_ascend(s->local, CHUNK)) s->stage = FGI_PRIMAL_JUDGE;
+        if (fgi_labeling_ascend(s->local, CHUNK)) s->stage = FGI_PRIMAL_JUDGE;
         break;
     case FGI_PRIMAL_JUDGE: judge(solver, s); break;
     }

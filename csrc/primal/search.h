@@ -46,7 +46,7 @@ void fgi_elites_free(fgi_elites *e);
 
 /* Towards a labeling without violations (primal/repair.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_repair fgi_repair;
-fgi_repair *fgi_repair_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
+fgi_repair *fgi_repair_create(const fgi_model *m, fgi_labeling *local); /* NULL: out of memory */
 void fgi_repair_free(fgi_repair *r);
 void fgi_repair_start(fgi_repair *r); /* from the present labeling; a pass over the factors */
 int fgi_repair_step(fgi_repair *r, int64_t max_operations, fgi_rng *rng); /* 1: there are no violations any more */
@@ -56,7 +56,7 @@ int64_t fgi_repair_operations(const fgi_repair *r);
 /* Tabu search over a region (primal/tabu.c), by changes of `local`, which is borrowed, as is the region. */
 typedef struct fgi_tabu fgi_tabu;
 /* In memory of the arena, which remembers a failure. */
-fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_local *local, fgi_arena *arena);
+fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_labeling *local, fgi_arena *arena);
 void fgi_tabu_free(fgi_tabu *t);
 /* Ends after `patience` changes without a new best labeling, which is then the present one again. */
 fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience);
@@ -70,7 +70,7 @@ void fgi_tabu_best_labels(const fgi_tabu *t, int32_t *labels);
 /* Tabu search by exchanges of labels (primal/swap.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_swap fgi_swap;
 /* NULL: the model has no place for exchanges, or memory is short (then the arena says so). */
-fgi_swap *fgi_swap_create(const fgi_model *m, fgi_local *local, fgi_arena *arena);
+fgi_swap *fgi_swap_create(const fgi_model *m, fgi_labeling *local, fgi_arena *arena);
 void fgi_swap_free(fgi_swap *t);
 void fgi_swap_start(fgi_swap *t);                                    /* from the present labeling */
 int fgi_swap_run(fgi_swap *t, int64_t max_operations, fgi_rng *rng); /* 1: it has ended, at its best labeling */
@@ -82,7 +82,7 @@ void fgi_swap_best_labels(const fgi_swap *t, int32_t *labels);
 
 /* Simulated annealing of the whole labeling (primal/anneal.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_anneal fgi_anneal;
-fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_local *local); /* NULL: out of memory */
+fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_labeling *local); /* NULL: out of memory */
 void fgi_anneal_free(fgi_anneal *s);
 void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng);      /* operations until it is cold */
 int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
@@ -152,12 +152,12 @@ typedef struct fgi_move {
 
 typedef struct fgi_primal {
     const fgi_model *model;
-    fgi_local *local;
+    fgi_labeling *local;
     fgi_construct *construct;
     fgi_repair *repair; /* made when it is first needed */
     fgi_region *region;
     fgi_thin *thin;
-    fgi_treeblock *block;
+    fgi_block *block;
     fgi_tabu *tabu;
     fgi_swap *swap; /* NULL: exchanges have no place in this model */
     fgi_anneal *anneal;

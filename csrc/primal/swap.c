@@ -33,7 +33,7 @@ typedef struct pair {
 
 struct fgi_swap {
     const fgi_model *model;
-    fgi_local *local;
+    fgi_labeling *local;
     partners *partners; /* per table; of_row NULL: not of this kind */
     pair *pairs;
     int64_t n_pairs;
@@ -126,8 +126,8 @@ static int64_t count_rules(fgi_swap *t, fgi_arena *arena) {
     return n < LEAST_PAIRS * m->s->n_vars || n > MOST_PAIRS ? 0 : n;
 }
 
-fgi_swap *fgi_swap_create(const fgi_model *m, fgi_local *local, fgi_arena *arena) {
-    if (!fgi_local_has_forbidden(local) || m->s->max_arity != 2) return NULL;
+fgi_swap *fgi_swap_create(const fgi_model *m, fgi_labeling *local, fgi_arena *arena) {
+    if (!fgi_labeling_has_forbidden(local) || m->s->max_arity != 2) return NULL;
     fgi_swap *t = fgi_take_zero(arena, 1, fgi_swap);
     if (!t) return NULL;
     t->model = m;
@@ -190,15 +190,15 @@ static tally correction(const fgi_swap *t, const pair *x, int32_t a, int32_t p, 
 
 /* Each takes what the present label of the other rules out; 0: one of them has no such label. */
 static int judge(fgi_swap *t, const pair *x, exchange *out) {
-    const int32_t *labels = fgi_local_labels(t->local), a = labels[x->u], b = labels[x->v], *bad_u, *bad_v;
+    const int32_t *labels = fgi_labeling_labels(t->local), a = labels[x->u], b = labels[x->v], *bad_u, *bad_v;
     const fgi_structure *s = t->model->s;
     const partners *rule = &t->partners[s->factor_table[x->rule]];
     const int turned =
         (s->factor_transposed && s->factor_transposed[x->rule]) != (fgi_factor_vars(s, x->rule)[0] != x->u);
     const int32_t p = turned ? rule->of_row[b] : rule->of_column[b], q = turned ? rule->of_column[a] : rule->of_row[a];
     if (p == NOBODY || q == NOBODY || p == a || q == b) return 0;
-    const double *score_u = fgi_local_label_scores(t->local, x->u, &bad_u);
-    const double *score_v = fgi_local_label_scores(t->local, x->v, &bad_v);
+    const double *score_u = fgi_labeling_label_scores(t->local, x->u, &bad_u);
+    const double *score_v = fgi_labeling_label_scores(t->local, x->v, &bad_v);
     const tally more = correction(t, x, a, p, b, q);
     *out = (exchange){.u = x->u,
         .p = p,
@@ -217,10 +217,11 @@ static void offer(fgi_swap *t, exchange *best, const exchange *x, fgi_rng *rng) 
     const int held =
         t->until[begin[x->u] + x->p] > t->step && (x->v == NOBODY || t->until[begin[x->v] + x->q] > t->step);
     if (held) {
-        const int64_t violations = fgi_local_violations(t->local) + x->worse;
-        const double score = fgi_local_score(t->local) + x->gain;
+        const int64_t violations = fgi_labeling_violations(t->local) + x->worse;
+        const double score = fgi_labeling_score(t->local) + x->gain;
         if (violations > t->best_violations ||
-            (violations == t->best_violations && score <= t->best_score + fgi_local_tolerance(t->local, t->best_score)))
+            (violations == t->best_violations &&
+                score <= t->best_score + fgi_labeling_tolerance(t->local, t->best_score)))
             return;
     }
     const int tie = x->worse == best->worse && x->gain == best->gain;
@@ -231,8 +232,8 @@ static void offer(fgi_swap *t, exchange *best, const exchange *x, fgi_rng *rng) 
 
 /* Single changes that break nothing more. */
 static void offer_singles(fgi_swap *t, exchange *best, int32_t u, fgi_rng *rng) {
-    const int32_t *bad, a = fgi_local_labels(t->local)[u], n = t->model->s->cards[u];
-    const double *score = fgi_local_label_scores(t->local, u, &bad);
+    const int32_t *bad, a = fgi_labeling_labels(t->local)[u], n = t->model->s->cards[u];
+    const double *score = fgi_labeling_label_scores(t->local, u, &bad);
     for (int32_t p = 0; p < n; p++) {
         if (p == a || bad[p] > bad[a]) continue;
         const exchange x = {.u = u, .p = p, .v = NOBODY, .worse = bad[p] - bad[a], .gain = score[p] - score[a]};
@@ -242,14 +243,14 @@ static void offer_singles(fgi_swap *t, exchange *best, int32_t u, fgi_rng *rng) 
 }
 
 static int change(fgi_swap *t, int32_t var, int32_t label, int64_t tenure, fgi_rng *rng) {
-    const int32_t before = fgi_local_labels(t->local)[var];
+    const int32_t before = fgi_labeling_labels(t->local)[var];
     if (2 * t->n_undo + 2 > t->undo_capacity &&
         !fgi_grow(&t->undo, &t->undo_capacity, 2 * t->n_undo + 2, sizeof *t->undo))
         return 0;
     t->undo[2 * t->n_undo] = var;
     t->undo[2 * t->n_undo++ + 1] = before;
     t->until[t->model->s->unary_begin[var] + before] = t->step + tenure + fgi_rng_below(rng, tenure / 4 + 2);
-    fgi_local_flip(t->local, var, label);
+    fgi_labeling_flip(t->local, var, label);
     return 1;
 }
 
@@ -272,21 +273,22 @@ void fgi_swap_start(fgi_swap *t) {
     t->step += 1 << 20; /* beyond every tenure: nothing is tabu yet */
     t->stale = t->n_undo = 0;
     t->patience = STALE_ROUNDS * t->model->s->n_vars;
-    t->best_violations = fgi_local_violations(t->local);
-    t->best_score = fgi_local_score(t->local);
+    t->best_violations = fgi_labeling_violations(t->local);
+    t->best_score = fgi_labeling_score(t->local);
 }
 
 int fgi_swap_run(fgi_swap *t, int64_t max_operations, fgi_rng *rng) {
-    const int64_t end = t->operations + fgi_local_operations(t->local) + max_operations;
+    const int64_t end = t->operations + fgi_labeling_operations(t->local) + max_operations;
     while (t->stale < t->patience && !t->failed) {
-        if (t->operations + fgi_local_operations(t->local) >= end) return 0;
+        if (t->operations + fgi_labeling_operations(t->local) >= end) return 0;
         t->step++;
         t->stale++;
         take_step(t, rng);
-        const int64_t violations = fgi_local_violations(t->local);
-        const double score = fgi_local_score(t->local);
+        const int64_t violations = fgi_labeling_violations(t->local);
+        const double score = fgi_labeling_score(t->local);
         if (violations > t->best_violations ||
-            (violations == t->best_violations && score <= t->best_score + fgi_local_tolerance(t->local, t->best_score)))
+            (violations == t->best_violations &&
+                score <= t->best_score + fgi_labeling_tolerance(t->local, t->best_score)))
             continue;
         t->best_violations = violations;
         t->best_score = score;
@@ -294,7 +296,7 @@ int fgi_swap_run(fgi_swap *t, int64_t max_operations, fgi_rng *rng) {
     }
     while (t->n_undo > 0) { /* back to the best */
         t->n_undo--;
-        fgi_local_flip(t->local, t->undo[2 * t->n_undo], t->undo[2 * t->n_undo + 1]);
+        fgi_labeling_flip(t->local, t->undo[2 * t->n_undo], t->undo[2 * t->n_undo + 1]);
     }
     return 1;
 }
@@ -305,7 +307,7 @@ int64_t fgi_swap_best(const fgi_swap *t, double *score) {
 }
 
 void fgi_swap_best_labels(const fgi_swap *t, int32_t *labels) {
-    memcpy(labels, fgi_local_labels(t->local), (size_t)t->model->s->n_vars * sizeof *labels);
+    memcpy(labels, fgi_labeling_labels(t->local), (size_t)t->model->s->n_vars * sizeof *labels);
     for (int64_t k = t->n_undo - 1; k >= 0; k--) labels[t->undo[2 * k]] = t->undo[2 * k + 1];
 }
 

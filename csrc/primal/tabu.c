@@ -40,7 +40,7 @@ typedef struct ban {
 
 struct fgi_tabu {
     const fgi_model *model;
-    fgi_local *local;
+    fgi_labeling *local;
     int64_t *until;      /* per label, laid out as the unaries: the step from which it may be taken again */
     int64_t step;        /* steps of all runs: never reset, so that old entries are void */
     const int32_t *vars; /* the region, borrowed */
@@ -62,7 +62,7 @@ struct fgi_tabu {
     int64_t operations;
 };
 
-fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_local *local, fgi_arena *arena) {
+fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_labeling *local, fgi_arena *arena) {
     fgi_tabu *t = fgi_take_zero(arena, 1, fgi_tabu);
     if (!t) return NULL;
     t->model = m;
@@ -110,8 +110,8 @@ fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patie
     t->n_disturbed = 0;
     memset(t->is_disturbed, 0, (size_t)n * sizeof *t->is_disturbed);
     for (int64_t k = 0; k < n; k++) t->place[vars[k]] = (int32_t)k;
-    t->best_violations = fgi_local_violations(t->local);
-    t->best_score = fgi_local_score(t->local);
+    t->best_violations = fgi_labeling_violations(t->local);
+    t->best_score = fgi_labeling_score(t->local);
     return FGI_OK;
 }
 
@@ -120,8 +120,9 @@ fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patie
 /* Ties are thrown. */
 static change best_change(fgi_tabu *t, int32_t var, fgi_rng *rng) {
     fgi_assert(var >= 0 && var < t->model->s->n_vars);
-    const int32_t *bad, *choices, own = fgi_local_labels(t->local)[var], n = fgi_local_choices(t->local, var, &choices);
-    const double *score = fgi_local_label_scores(t->local, var, &bad);
+    const int32_t *bad, *choices, own = fgi_labeling_labels(t->local)[var],
+                                  n = fgi_labeling_choices(t->local, var, &choices);
+    const double *score = fgi_labeling_label_scores(t->local, var, &bad);
     const int64_t *until = t->until + t->model->s->unary_begin[var];
     change best = {.gain = -INFINITY, .worse = NONE, .label = own, .ties = 1};
     for (int32_t k = 0; k < n; k++) {
@@ -208,7 +209,7 @@ static void settle(fgi_tabu *t, fgi_rng *rng) {
 /* The first look at every variable; 1 when done. */
 static int look_around(fgi_tabu *t, int64_t end, fgi_rng *rng) {
     for (; t->n_known < t->n_vars; t->n_known++) {
-        if (t->operations + fgi_local_operations(t->local) >= end) return 0;
+        if (t->operations + fgi_labeling_operations(t->local) >= end) return 0;
         t->changes[t->n_known] = best_change(t, t->vars[t->n_known], rng);
         if (t->n_known == t->n_vars - 1) play_all(t);
     }
@@ -221,8 +222,8 @@ static int look_around(fgi_tabu *t, int64_t end, fgi_rng *rng) {
  * in *out, or 0. */
 static int pass_bans(fgi_tabu *t, change *out, int32_t *var) {
     const int64_t *begin = t->model->s->unary_begin;
-    const int64_t less = t->best_violations - fgi_local_violations(t->local);
-    const double more = t->best_score - fgi_local_score(t->local) + fgi_local_tolerance(t->local, t->best_score);
+    const int64_t less = t->best_violations - fgi_labeling_violations(t->local);
+    const double more = t->best_score - fgi_labeling_score(t->local) + fgi_labeling_tolerance(t->local, t->best_score);
     int found = 0;
     for (int32_t k = 0; k < t->n_held; k++) {
         const ban b = t->held[k];
@@ -231,8 +232,8 @@ static int pass_bans(fgi_tabu *t, change *out, int32_t *var) {
             t->held[k--] = t->held[--t->n_held];
             continue;
         }
-        const int32_t *bad, own = fgi_local_labels(t->local)[b.var];
-        const double *score = fgi_local_label_scores(t->local, b.var, &bad);
+        const int32_t *bad, own = fgi_labeling_labels(t->local)[b.var];
+        const double *score = fgi_labeling_label_scores(t->local, b.var, &bad);
         const change c = {
             .gain = score[b.label] - score[own], .worse = bad ? bad[b.label] - bad[own] : 0, .label = b.label};
         if (b.label == own || c.worse > less || (c.worse == less && c.gain <= more)) continue;
@@ -250,7 +251,7 @@ static void make(fgi_tabu *t, int32_t var, int32_t label) {
     fgi_assert(label >= 0 && label < t->model->s->cards[var]);
     fgi_assert(t->n_undo >= 0 && t->n_undo <= t->undo_capacity);
     const fgi_structure *s = t->model->s;
-    fgi_local_flip(t->local, var, label);
+    fgi_labeling_flip(t->local, var, label);
     disturb(t, var);
     for (int64_t k = s->adj_begin[var]; k < s->adj_begin[var + 1]; k++) {
         const int32_t *vars = fgi_factor_vars(s, s->adj[k]), arity = fgi_factor_arity(s, s->adj[k]);
@@ -269,7 +270,7 @@ static void take_step(fgi_tabu *t, int64_t tenure, fgi_rng *rng) {
         var = t->vars[place];
     }
     if (chosen.worse == NONE) return;
-    const int32_t before = fgi_local_labels(t->local)[var];
+    const int32_t before = fgi_labeling_labels(t->local)[var];
     t->until[t->model->s->unary_begin[var] + before] = t->step + tenure + fgi_rng_below(rng, tenure + 2);
     if (t->n_held < MOST_HELD) t->held[t->n_held++] = (ban){var, before};
     t->undo[2 * t->n_undo] = var;
@@ -278,18 +279,19 @@ static void take_step(fgi_tabu *t, int64_t tenure, fgi_rng *rng) {
 }
 
 int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng) {
-    const int64_t end = t->operations + fgi_local_operations(t->local) + max_operations;
+    const int64_t end = t->operations + fgi_labeling_operations(t->local) + max_operations;
     const int64_t share = t->n_vars / 16, tenure = t->n_vars < 4 ? 0 : 2 + (share < LONGEST ? share : LONGEST);
     if (!look_around(t, end, rng)) return 0;
     while (t->stale < t->patience && t->n_vars > 0) {
-        if (t->operations + fgi_local_operations(t->local) >= end) return 0;
+        if (t->operations + fgi_labeling_operations(t->local) >= end) return 0;
         t->step++;
         t->stale++;
         take_step(t, tenure, rng);
-        const int64_t violations = fgi_local_violations(t->local);
-        const double score = fgi_local_score(t->local);
+        const int64_t violations = fgi_labeling_violations(t->local);
+        const double score = fgi_labeling_score(t->local);
         if (violations > t->best_violations ||
-            (violations == t->best_violations && score <= t->best_score + fgi_local_tolerance(t->local, t->best_score)))
+            (violations == t->best_violations &&
+                score <= t->best_score + fgi_labeling_tolerance(t->local, t->best_score)))
             continue;
         t->best_violations = violations;
         t->best_score = score;
@@ -297,7 +299,7 @@ int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng) {
     }
     while (t->n_undo > 0) { /* back to the best */
         t->n_undo--;
-        fgi_local_flip(t->local, t->undo[2 * t->n_undo], t->undo[2 * t->n_undo + 1]);
+        fgi_labeling_flip(t->local, t->undo[2 * t->n_undo], t->undo[2 * t->n_undo + 1]);
     }
     return 1;
 }
@@ -308,7 +310,7 @@ int64_t fgi_tabu_best(const fgi_tabu *t, double *score) {
 }
 
 void fgi_tabu_best_labels(const fgi_tabu *t, int32_t *labels) {
-    memcpy(labels, fgi_local_labels(t->local), (size_t)t->model->s->n_vars * sizeof *labels);
+    memcpy(labels, fgi_labeling_labels(t->local), (size_t)t->model->s->n_vars * sizeof *labels);
     for (int64_t k = t->n_undo - 1; k >= 0; k--) labels[t->undo[2 * k]] = t->undo[2 * k + 1];
 }
 

@@ -44,7 +44,7 @@ typedef struct sdp {
     double before;   /* the node's bound one certificate ago */
     int64_t bounds, passes;
     double left; /* no labeling outside the open nodes is above this, or the incumbent */
-    fgi_local *local;
+    fgi_labeling *local;
     fgi_first *first;
     fgi_lattice lattice;
     fgi_rng rng;
@@ -64,7 +64,7 @@ static void sdp_destroy(fgi_solver *solver) {
     fgi_gram_free(&s->gram);
     fgi_certificate_free(&s->certificate);
     fgi_spins_free(s->spins);
-    fgi_local_free(s->local);
+    fgi_labeling_free(s->local);
     fgi_first_free(s->first);
     fgi_arena_free(&s->arena);
     free(s);
@@ -102,7 +102,7 @@ static fgi_rc sdp_create(fgi_solver *solver, fgi_error *err) {
     s->sign = fgi_take(&s->arena, n, int8_t);
     s->labels = fgi_take(&s->arena, st->n_vars, int32_t);
     s->side = fgi_take(&s->arena, n, uint8_t);
-    s->local = fgi_local_create(solver->model);
+    s->local = fgi_labeling_create(solver->model);
     if (s->arena.failed || !s->local || fgi_gram_init(&s->gram, n) || fgi_certificate_init(&s->certificate, n))
         return fgi_no_memory(err);
     s->direction = fgi_take(&s->arena, s->gram.rank, double);
@@ -155,11 +155,11 @@ static void offer(fgi_solver *solver, sdp *s, const uint8_t *side_of_cluster) {
     for (int64_t i = 0; i < solver->model->s->n_vars; i++)
         if (solver->model->s->cards[i] != 2) s->labels[i] = 0;
     fgi_solver_consider(solver, s->labels);
-    const int64_t before = fgi_local_operations(s->local);
-    fgi_local_assign(s->local, s->labels);
-    fgi_local_ascend(s->local, ASCENT);
-    solver->info.entries_touched += fgi_local_operations(s->local) - before;
-    fgi_solver_consider(solver, fgi_local_labels(s->local));
+    const int64_t before = fgi_labeling_operations(s->local);
+    fgi_labeling_assign(s->local, s->labels);
+    fgi_labeling_ascend(s->local, ASCENT);
+    solver->info.entries_touched += fgi_labeling_operations(s->local) - before;
+    fgi_solver_consider(solver, fgi_labeling_labels(s->local));
 }
 
 /* Spins on one side of a random plane through the vectors' origin (Goemans and Williamson 1995). */

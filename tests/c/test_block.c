@@ -12,8 +12,8 @@ static int one(fgi_rng *rng, int forbidden) {
     fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, 14), forbidden, 0);
     REQUIRE(m);
     fgi_thin *subset = fgi_thin_create(m);
-    fgi_treeblock *block = fgi_treeblock_create(m);
-    fgi_local *l = fgi_local_create(m);
+    fgi_block *block = fgi_block_create(m);
+    fgi_labeling *l = fgi_labeling_create(m);
     REQUIRE(subset && block && l);
     int32_t labels[MAX_VARS], region[MAX_VARS], trial[MAX_VARS], other[MAX_VARS];
     for (int round = 0; round < 6; round++) {
@@ -23,7 +23,7 @@ static int one(fgi_rng *rng, int forbidden) {
             other[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
             if (fgi_rng_below(rng, 3) && !(fuse && other[i] == labels[i])) region[size++] = i;
         }
-        fgi_local_assign(l, labels);
+        fgi_labeling_assign(l, labels);
         fgi_thin_options options = {.log_limit = FGI_LOG_UNIT * (int32_t)(1 + fgi_rng_below(rng, 12)),
             .cost_limit = 1 << 20,
             .sample = 1 + round % 3,
@@ -36,12 +36,12 @@ static int one(fgi_rng *rng, int forbidden) {
         /* Everything fits when the limit is the whole table. */
         if (options.log_limit >= 12 * FGI_LOG_UNIT && size <= 6)
             for (int k = 0; k < size; k++) REQUIRE(e->position[region[k]] >= 0 || m->s->cards[region[k]] == 1);
-        const double penalty = fgi_local_violations(l) > 0 ? fgi_local_penalty(l) : 0;
-        REQUIRE(fgi_treeblock_start(block, e, labels, fuse ? other : NULL, penalty, fgi_rng_next(rng)) == FGI_OK);
+        const double penalty = fgi_labeling_violations(l) > 0 ? fgi_labeling_penalty(l) : 0;
+        REQUIRE(fgi_block_start(block, e, labels, fuse ? other : NULL, penalty, fgi_rng_next(rng)) == FGI_OK);
         done = 0;
-        while (!done) REQUIRE(fgi_treeblock_step(block, 1 + round * 7, &done) == FGI_OK);
+        while (!done) REQUIRE(fgi_block_step(block, 1 + round * 7, &done) == FGI_OK);
         memcpy(trial, labels, sizeof trial);
-        for (int64_t k = 0; k < e->n; k++) trial[e->order[k]] = fgi_treeblock_labels(block)[k];
+        for (int64_t k = 0; k < e->n; k++) trial[e->order[k]] = fgi_block_labels(block)[k];
         int64_t violations, trial_violations;
         double score = plain_sum(m, trial, &violations);
         for (int64_t k = 0; k < e->n; k++) trial[e->order[k]] = fuse ? labels[e->order[k]] : 0;
@@ -61,8 +61,8 @@ static int one(fgi_rng *rng, int forbidden) {
         }
     }
     fgi_thin_free(subset);
-    fgi_treeblock_free(block);
-    fgi_local_free(l);
+    fgi_block_free(block);
+    fgi_labeling_free(l);
     fgi_model_free(m);
     return 0;
 }

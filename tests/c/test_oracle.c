@@ -135,15 +135,15 @@ static int test_parts(fgi_rng *rng) {
     static double values[600 * 40]; /* columns long enough for short lists, rows not */
     const int32_t dims[2] = {600, 40};
     for (int k = 0; k < 600 * 40; k++) values[k] = draw(rng, 3);
-    fgi_order_builder *once = fgi_order_builder_create(2, dims);
-    REQUIRE(once && fgi_order_builder_step(once, values, 10 * 600 * 40));
-    fgi_order *whole = fgi_order_builder_finish(once);
-    fgi_order_builder *b = fgi_order_builder_create(2, dims), *abandoned = fgi_order_builder_create(2, dims);
+    fgi_sorted_builder *once = fgi_sorted_builder_create(2, dims);
+    REQUIRE(once && fgi_sorted_builder_step(once, values, 10 * 600 * 40));
+    fgi_sorted *whole = fgi_sorted_builder_finish(once);
+    fgi_sorted_builder *b = fgi_sorted_builder_create(2, dims), *abandoned = fgi_sorted_builder_create(2, dims);
     REQUIRE(whole && b && abandoned);
-    while (!fgi_order_builder_step(b, values, 1)) continue;
-    fgi_order_builder_step(abandoned, values, 100);
-    fgi_order_builder_free(abandoned);
-    fgi_order *parts = fgi_order_builder_finish(b);
+    while (!fgi_sorted_builder_step(b, values, 1)) continue;
+    fgi_sorted_builder_step(abandoned, values, 100);
+    fgi_sorted_builder_free(abandoned);
+    fgi_sorted *parts = fgi_sorted_builder_finish(b);
     REQUIRE(parts);
     for (int k = 0; k < 2; k++) {
         const fgi_axis *x = &whole->axes[k], *y = &parts->axes[k];
@@ -153,7 +153,7 @@ static int test_parts(fgi_rng *rng) {
             int64_t work = 0;
             const fgi_list *list = x->lists[a], *other = y->lists[a];
             REQUIRE(!list == !other);
-            while (!list || !list->complete) REQUIRE((list = fgi_order_extend(whole, values, k, a, list, &work)));
+            while (!list || !list->complete) REQUIRE((list = fgi_sorted_extend(whole, values, k, a, list, &work)));
             for (int32_t j = 0; other && j < other->n; j++) REQUIRE(list->at[j] == other->at[j]);
             for (int32_t j = 1; j < list->n; j++) {
                 double before = values[fgi_axis_flat(x, a, list->at[j - 1])],
@@ -162,8 +162,8 @@ static int test_parts(fgi_rng *rng) {
             }
         }
     }
-    fgi_order_release(whole);
-    fgi_order_release(parts);
+    fgi_sorted_release(whole);
+    fgi_sorted_release(parts);
     return 0;
 }
 

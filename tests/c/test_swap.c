@@ -79,13 +79,13 @@ static double best_of_all(const fgi_model *m, int32_t *labels, int32_t from) {
 }
 
 /* A run from any labeling, in pieces: 1 if it ended with the best of all. */
-static int run_once(const fgi_model *m, fgi_local *local, fgi_swap *swap, double optimum, fgi_rng *rng) {
+static int run_once(const fgi_model *m, fgi_labeling *local, fgi_swap *swap, double optimum, fgi_rng *rng) {
     int32_t labels[MOST], best[MOST];
     double said, score;
     fgi_error err;
     for (int32_t i = 0; i < m->s->n_vars; i++) labels[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
-    fgi_local_assign(local, labels);
-    const int64_t before = fgi_local_violations(local);
+    fgi_labeling_assign(local, labels);
+    const int64_t before = fgi_labeling_violations(local);
     fgi_swap_start(swap);
     for (int done = 0; !done;) {
         done = fgi_swap_run(swap, PIECE, rng);
@@ -97,7 +97,7 @@ static int run_once(const fgi_model *m, fgi_local *local, fgi_swap *swap, double
         CHECK(violations > 0 || fabs(score - said) < 1e-9);
     }
     CHECK(!fgi_swap_failed(swap));
-    for (int32_t i = 0; i < m->s->n_vars; i++) CHECK(fgi_local_labels(local)[i] == best[i]);
+    for (int32_t i = 0; i < m->s->n_vars; i++) CHECK(fgi_labeling_labels(local)[i] == best[i]);
     return score > optimum - 1e-9;
 }
 
@@ -109,7 +109,7 @@ int main(void) {
         fgi_model *m = assignment(&rng, n, true_label);
         if (!m) return failed();
         fgi_arena arena = {0};
-        fgi_local *local = fgi_local_create(m);
+        fgi_labeling *local = fgi_labeling_create(m);
         fgi_swap *swap = fgi_swap_create(m, local, &arena);
         CHECK(swap != NULL);
         const double optimum = best_of_all(m, labels, 0);
@@ -117,7 +117,7 @@ int main(void) {
         for (int trial = 0; swap && trial < 5; trial++) solved += run_once(m, local, swap, optimum, &rng);
         CHECK(solved > 0);
         fgi_swap_free(swap);
-        fgi_local_free(local);
+        fgi_labeling_free(local);
         fgi_arena_free(&arena);
         fgi_model_free(m);
     }

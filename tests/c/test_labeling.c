@@ -2,21 +2,21 @@
 #include "primal/labeling.h"
 #include "random_model.h"
 
-static int agrees(const fgi_model *m, fgi_local *l) {
+static int agrees(const fgi_model *m, fgi_labeling *l) {
     int64_t violations;
-    double sum = plain_sum(m, fgi_local_labels(l), &violations);
-    REQUIRE(violations == fgi_local_violations(l));
-    REQUIRE(fabs(sum - fgi_local_score(l)) < 1e-9);
+    double sum = plain_sum(m, fgi_labeling_labels(l), &violations);
+    REQUIRE(violations == fgi_labeling_violations(l));
+    REQUIRE(fabs(sum - fgi_labeling_score(l)) < 1e-9);
     return 0;
 }
 
-static int label_scores_agree(const fgi_model *m, fgi_local *l, int32_t var) {
+static int label_scores_agree(const fgi_model *m, fgi_labeling *l, int32_t var) {
     int32_t labels[MAX_VARS];
     const int32_t *bad;
-    memcpy(labels, fgi_local_labels(l), (size_t)m->s->n_vars * sizeof *labels);
+    memcpy(labels, fgi_labeling_labels(l), (size_t)m->s->n_vars * sizeof *labels);
     int64_t violations, now_violations;
     double now = plain_sum(m, labels, &now_violations);
-    const double *x = fgi_local_label_scores(l, var, &bad);
+    const double *x = fgi_labeling_label_scores(l, var, &bad);
     int32_t current = labels[var];
     for (int32_t a = 0; a < m->s->cards[var]; a++) {
         labels[var] = a;
@@ -32,32 +32,32 @@ static int random_moves(fgi_rng *rng) {
     fgi_model *m =
         random_model_of(rng, n, MAX_LABELS, (int)fgi_rng_below(rng, MAX_FACTORS), (int)fgi_rng_below(rng, 3) * 15, 0);
     REQUIRE(m);
-    fgi_local *l = fgi_local_create(m);
+    fgi_labeling *l = fgi_labeling_create(m);
     REQUIRE(l);
     int32_t labels[MAX_VARS] = {0};
-    fgi_local_assign(l, labels);
+    fgi_labeling_assign(l, labels);
     for (int step = 0; step < 200; step++) {
         int32_t var = (int32_t)fgi_rng_below(rng, n);
         switch (fgi_rng_below(rng, 4)) {
         case 0:
-            fgi_local_flip(l, var, (int32_t)fgi_rng_below(rng, m->s->cards[var]));
-            fgi_local_push(l, var);
+            fgi_labeling_flip(l, var, (int32_t)fgi_rng_below(rng, m->s->cards[var]));
+            fgi_labeling_push(l, var);
             break;
         case 1:
-            memcpy(labels, fgi_local_labels(l), (size_t)n * sizeof *labels);
+            memcpy(labels, fgi_labeling_labels(l), (size_t)n * sizeof *labels);
             for (int i = 0; i < n; i++)
                 if (fgi_rng_below(rng, step % 2 ? 8 : 2) == 0) labels[i] = (int32_t)fgi_rng_below(rng, m->s->cards[i]);
-            fgi_local_assign(l, labels);
-            REQUIRE(memcmp(labels, fgi_local_labels(l), (size_t)n * sizeof *labels) == 0);
+            fgi_labeling_assign(l, labels);
+            REQUIRE(memcmp(labels, fgi_labeling_labels(l), (size_t)n * sizeof *labels) == 0);
             break;
         case 2: {
-            int64_t before = fgi_local_violations(l);
-            double score = fgi_local_score(l);
-            int done = fgi_local_ascend(l, 1 + fgi_rng_below(rng, 100));
-            int64_t after = fgi_local_violations(l);
-            REQUIRE(after < before || (after == before && fgi_local_score(l) >= score - 1e-12));
+            int64_t before = fgi_labeling_violations(l);
+            double score = fgi_labeling_score(l);
+            int done = fgi_labeling_ascend(l, 1 + fgi_rng_below(rng, 100));
+            int64_t after = fgi_labeling_violations(l);
+            REQUIRE(after < before || (after == before && fgi_labeling_score(l) >= score - 1e-12));
             if (done)
-                for (int32_t i = 0; i < n; i++) REQUIRE(fgi_local_best_label(l, i) == fgi_local_labels(l)[i]);
+                for (int32_t i = 0; i < n; i++) REQUIRE(fgi_labeling_best_label(l, i) == fgi_labeling_labels(l)[i]);
             break;
         }
         default:
@@ -65,7 +65,7 @@ static int random_moves(fgi_rng *rng) {
         }
         if (agrees(m, l)) return 1;
     }
-    fgi_local_free(l);
+    fgi_labeling_free(l);
     fgi_model_free(m);
     return 0;
 }
@@ -75,33 +75,33 @@ static int kept_effects(fgi_rng *rng) {
     const int n = 2 + (int)fgi_rng_below(rng, 2);
     fgi_model *m = random_model_of(rng, n, MAX_LABELS, MAX_FACTORS, (int)fgi_rng_below(rng, 2) * 15, 0);
     REQUIRE(m);
-    fgi_local *with = fgi_local_create(m), *without = fgi_local_create(m);
+    fgi_labeling *with = fgi_labeling_create(m), *without = fgi_labeling_create(m);
     REQUIRE(with && without);
-    fgi_local_keep_effects(with);
-    REQUIRE(fgi_local_memory(with) > fgi_local_memory(without));
+    fgi_labeling_keep_effects(with);
+    REQUIRE(fgi_labeling_memory(with) > fgi_labeling_memory(without));
     const int32_t labels[MAX_VARS] = {0};
-    fgi_local_assign(with, labels);
-    fgi_local_assign(without, labels);
+    fgi_labeling_assign(with, labels);
+    fgi_labeling_assign(without, labels);
     for (int step = 0; step < 300; step++) {
         const int32_t var = (int32_t)fgi_rng_below(rng, n), label = (int32_t)fgi_rng_below(rng, m->s->cards[var]);
-        fgi_local_flip(with, var, label);
-        fgi_local_flip(without, var, label);
-        if (step % 50 == 49) REQUIRE(fgi_local_ascend(with, 1000) == fgi_local_ascend(without, 1000));
-        REQUIRE(fgi_local_score(with) == fgi_local_score(without));
-        REQUIRE(fgi_local_violations(with) == fgi_local_violations(without));
+        fgi_labeling_flip(with, var, label);
+        fgi_labeling_flip(without, var, label);
+        if (step % 50 == 49) REQUIRE(fgi_labeling_ascend(with, 1000) == fgi_labeling_ascend(without, 1000));
+        REQUIRE(fgi_labeling_score(with) == fgi_labeling_score(without));
+        REQUIRE(fgi_labeling_violations(with) == fgi_labeling_violations(without));
         for (int32_t i = 0; i < n; i++) {
             const int32_t *bad, *expected_bad;
-            const double *x = fgi_local_label_scores(with, i, &bad);
-            const double *expected = fgi_local_label_scores(without, i, &expected_bad);
+            const double *x = fgi_labeling_label_scores(with, i, &bad);
+            const double *expected = fgi_labeling_label_scores(without, i, &expected_bad);
             for (int32_t a = 0; a < m->s->cards[i]; a++) {
                 REQUIRE(x[a] == expected[a]);
                 REQUIRE(!bad || bad[a] == expected_bad[a]);
             }
         }
-        REQUIRE(fgi_local_operations(with) == fgi_local_operations(without));
+        REQUIRE(fgi_labeling_operations(with) == fgi_labeling_operations(without));
     }
-    fgi_local_free(with);
-    fgi_local_free(without);
+    fgi_labeling_free(with);
+    fgi_labeling_free(without);
     fgi_model_free(m);
     return 0;
 }
@@ -123,7 +123,7 @@ static int feasible_rounding(fgi_rng *rng, int tree) {
     fgi_model *m = random_model(rng, n, (int)fgi_rng_below(rng, 14), 20 + (int)fgi_rng_below(rng, 40), tree);
     REQUIRE(m);
     fgi_construct *c = fgi_construct_create(m);
-    fgi_local *l = fgi_local_create(m);
+    fgi_labeling *l = fgi_labeling_create(m);
     REQUIRE(c && l);
     int expected = feasible_by_enumeration(m);
     for (int round = 0; round < 4; round++) {
@@ -137,11 +137,11 @@ static int feasible_rounding(fgi_rng *rng, int tree) {
         int64_t violations;
         plain_sum(m, first, &violations);
         REQUIRE((violations == 0) == expected);
-        REQUIRE(fgi_local_construct(l, c, NULL, first, 0, 1000000) == expected);
-        if (expected) REQUIRE(memcmp(first, fgi_local_labels(l), (size_t)n * sizeof *first) == 0);
+        REQUIRE(fgi_labeling_construct(l, c, NULL, first, 0, 1000000) == expected);
+        if (expected) REQUIRE(memcmp(first, fgi_labeling_labels(l), (size_t)n * sizeof *first) == 0);
         if (agrees(m, l)) return 1;
     }
-    fgi_local_free(l);
+    fgi_labeling_free(l);
     fgi_construct_free(c);
     fgi_model_free(m);
     return 0;

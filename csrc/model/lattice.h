@@ -1,7 +1,7 @@
-/* model/step.h - models whose scores are counted in whole steps, such as the violated clauses of MAX-SAT. A better
+/* model/lattice.h - models whose scores are counted in whole steps, such as the violated clauses of MAX-SAT. A better
  * labeling is better by a whole step there, and a bound may be rounded down to the next score that can occur. */
-#ifndef FGI_STEP_H
-#define FGI_STEP_H
+#ifndef FGI_LATTICE_H
+#define FGI_LATTICE_H
 #include "model/model.h"
 
 typedef struct fgi_lattice {

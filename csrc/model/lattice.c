@@ -1,5 +1,5 @@
-/* model/step.c - see model/step.h. */
-#include "model/step.h"
+/* model/lattice.c - see model/lattice.h. */
+#include "model/lattice.h"
 #include "base/util.h"
 
 enum { MOST_TERMS = 20000000 };        /* a look at more takes a tenth of a second and longer, without a clock */
