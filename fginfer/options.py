@@ -17,6 +17,7 @@ class Options(TypedDict, total=False):
     memory: float
     rules: Mapping[str, float]
     formulation: Literal["auto", "tables", "binary"]
+    variant: Literal["auto", "published"]
     rho: float
     eta: float
     access: Literal["auto", "sorted", "dense"]

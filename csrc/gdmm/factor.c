@@ -122,6 +122,27 @@ static int refresh_active(gdmm *g, gdmm_worker *w, const fgi_view *v, int64_t fi
     return 1;
 }
 
+/* How many active states have their most frequent label of the variable in common. */
+static int32_t most_shared(const gdmm_active *a, int32_t arity, int32_t k) {
+    int32_t most = 0;
+    for (int32_t s = 0; s < a->n; s++) {
+        int32_t count = 0;
+        for (int32_t r = 0; r < a->n; r++)
+            count += a->labels[(int64_t)r * arity + k] == a->labels[(int64_t)s * arity + k];
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+/* (3.29): y <- P(y + gain / Q). Q is rho times the most active states that share a label, summed over the variables,
+ * which bounds the Hessian on the active set. */
+static void step_once(const gdmm *g, const gdmm_worker *w, gdmm_active *a, int32_t arity) {
+    double shared = 0;
+    for (int32_t k = 0; k < arity; k++) shared += most_shared(a, arity, k);
+    for (int32_t s = 0; s < a->n; s++) a->y[s] += w->gain[s] / (g->rho * shared);
+    fgi_simplex_project(a->y, a->n);
+}
+
 /* m = M y in all slots; states that ended at zero leave. */
 static int scatter(gdmm *g, gdmm_active *a, int64_t first, int32_t arity) {
     int32_t kept = 0;
@@ -179,7 +200,8 @@ static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
         return FGI_OK;
     }
     if (!refresh_active(g, w, &v, first, a, found)) return FGI_NO_MEMORY;
-    if (a->n > 1) fgi_simplex_ascend(a->n, v.arity, a->labels, g->rho, w->gain, a->y, MAX_STEPS);
+    if (g->published) step_once(g, w, a, v.arity);
+    else if (a->n > 1) fgi_simplex_ascend(a->n, v.arity, a->labels, g->rho, w->gain, a->y, MAX_STEPS);
     if (!scatter(g, a, first, v.arity)) return FGI_NO_MEMORY;
     fgi_audit_rarely(gdmm_active_check(g, f));
     return FGI_OK;

@@ -35,7 +35,26 @@ static const int64_t MANY_EACH = 20;
  * end: a fraction of a millisecond, for which threads are not woken. Where a sweep takes less one sees them sooner. */
 static const int64_t WORTH_BESIDE = 300000;
 
+/* Algorithm 8 as printed: what steers beyond it is off, so settings that ask for that are contradictions. */
+static fgi_rc choose_variant(fgi_solver *solver, fgi_error *err) {
+    fgi_settings *s = &solver->settings;
+    if (s->variant != FGI_VARIANT_PUBLISHED) return FGI_OK;
+    if (s->formulation == FGI_FORMULATION_BINARY)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
+            "variant published is Algorithm 8: it goes with formulation tables, not with binary");
+    if (s->access == FGI_ACCESS_DENSE || s->sweep == FGI_ON || s->search == FGI_ON)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
+            "variant published has sorted lists and neither sweeps nor a search: leave out access dense, sweep on and "
+            "search on");
+    s->formulation = FGI_FORMULATION_TABLES;
+    s->access = FGI_ACCESS_SORTED;
+    s->sweep = s->search = FGI_OFF;
+    return FGI_OK;
+}
+
 static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
+    const fgi_rc refused = choose_variant(solver, err);
+    if (refused) return refused;
     const int32_t formulation = solver->settings.formulation;
     if (formulation == FGI_FORMULATION_BINARY ||
         (formulation == FGI_FORMULATION_AUTO && solver->model->s->n_factors >= MANY_FACTORS &&
@@ -57,7 +76,8 @@ static fgi_rc gdmm_create(fgi_solver *solver, fgi_error *err) {
     g->solver = solver;
     g->model = solver->model;
     g->kernels = fgi_kernels_get();
-    g->relaxation = GDMM_RELAXATION;
+    g->published = solver->settings.variant == FGI_VARIANT_PUBLISHED;
+    g->relaxation = g->published ? 1 : GDMM_RELAXATION;
     g->eta = solver->settings.eta > 0 ? solver->settings.eta : 1.0;
     g->last_bound = g->sweep_bound = INFINITY;
     fgi_rc rc = gdmm_allocate(g, err);
@@ -110,7 +130,7 @@ double gdmm_balanced(double rho, double primal, double dual) {
 
 static void adapt_penalty(gdmm *g) {
     int64_t t = gdmm_steps(g);
-    if (t < g->next_adapt) return;
+    if (t < g->next_adapt || g->published) return;
     g->next_adapt = t + GDMM_ADAPT_EVERY + t / 20;
     g->rho = fgi_solver_rho(g->solver, gdmm_balanced(g->rho, g->primal, g->dual));
 }
@@ -174,7 +194,7 @@ static gdmm_stage next_stage(gdmm *g) {
         gdmm_search_beside(g);
     }
     if (g->converged) g->solver->info.status = FGI_CONVERGED;
-    if (t == 0 && !g->sweep && g->warm) g->solver->failure = gdmm_start_from_labels(g);
+    if (t == 0 && !g->sweep && (g->warm || g->published)) g->solver->failure = gdmm_start_from_labels(g);
     return gdmm_is_sweeping(g) ? GDMM_SWEEP : GDMM_FACTORS;
 }
 

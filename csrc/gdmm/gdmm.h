@@ -117,6 +117,7 @@ typedef struct gdmm {
     gdmm_stage stage;
     int64_t cursor;  /* where the stage goes on after a pause */
     double deadline; /* deadline of the run under way: threads that work together look at it themselves */
+    int published;   /* as printed, to be compared with */
     int dense;       /* slots list all labels */
     int sweeps_only; /* and there are so many that they have room for sweeps, not for iterations */
     /* How a run begins (gdmm/opening.c): a look is to come, it is under way, sparse iterations are on trial. */

@@ -95,7 +95,9 @@ int32_t gdmm_slot_at(gdmm_slot *s, int32_t label) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
-static int variable_is_dense(const gdmm *g, int64_t i) { return g->dense || g->model->s->cards[i] <= SMALL_CARD; }
+static int variable_is_dense(const gdmm *g, int64_t i) {
+    return g->dense || (g->model->s->cards[i] <= SMALL_CARD && !g->published);
+}
 
 static int worker_create(gdmm_worker *w, const fgi_structure *st, fgi_arena *arena) {
     int32_t card = st->max_card > 0 ? st->max_card : 1, arity = st->max_arity > 0 ? st->max_arity : 1;
@@ -299,7 +301,7 @@ static int create_pairs(gdmm *g) {
         const fgi_view v = fgi_factor_view(g->model, f);
         if (has_closed_form(g, &v)) break;
     }
-    if (g->pairs || f == st->n_factors) return 1;
+    if (g->pairs || g->published || f == st->n_factors) return 1;
     g->pairs = fgi_take(&g->arena, st->n_factors, gdmm_pair);
     g->solver->info.memory += st->n_factors * (int64_t)sizeof *g->pairs;
     return g->pairs != NULL;

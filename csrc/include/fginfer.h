@@ -298,6 +298,12 @@ typedef enum fgi_formulation {
     FGI_FORMULATION_BINARY = 2  /* one number, for very many binary pairwise factors of which few are ever touched */
 } fgi_formulation;
 
+/* gdmm: its algorithm. */
+typedef enum fgi_variant {
+    FGI_VARIANT_AUTO = 0,     /* ours, which is faster */
+    FGI_VARIANT_PUBLISHED = 1 /* as printed */
+} fgi_variant;
+
 /* gdmm: how tables with many entries are read. */
 typedef enum fgi_table_access {
     FGI_ACCESS_AUTO = 0,   /* table by table, by what it costs: see csrc/gdmm/tables.c */
