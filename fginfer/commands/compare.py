@@ -76,7 +76,7 @@ def register(subparsers: Any) -> None:
         metavar="ADDRESS",
         help="spread the runs over a Dask cluster (tcp://host:8786); its workers see the files",
     )
-    parser.add_argument("--out", metavar="DIR", help="write results.csv, results.json and report.html there")
+    parser.add_argument("-o", "--out", metavar="DIR", help="write results.csv, results.json and report.html there")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of a table")
     parser.set_defaults(run=run)
 

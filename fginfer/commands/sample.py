@@ -39,7 +39,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--memory", type=size, default=float(1 << 30), metavar="N", help="for tables (default 1GiB)")
     parser.add_argument("--named", action="store_true", help="variable=label with their names instead of numbers")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--out", metavar="PATH", help="write the lines there instead of to standard output")
+    parser.add_argument("-o", "--out", metavar="PATH", help="write the lines there instead of to standard output")
     parser.set_defaults(run=run)
 
 

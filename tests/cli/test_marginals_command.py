@@ -35,7 +35,7 @@ def test_uai_files_with_evidence(model, capsys, tmp_path):
     path, graph = model
     (tmp_path / "e.evid").write_text("1 0 1")
     code, out, _ = run(
-        capsys, "marginals", path, "--evidence", tmp_path / "e.evid", "--out", tmp_path / "m.MAR", "--pr", "-"
+        capsys, "marginals", path, "--evidence", tmp_path / "e.evid", "-o", tmp_path / "m.MAR", "--pr", "-"
     )
     expected = marginals(graph, evidence={0: 1})
     words = (tmp_path / "m.MAR").read_text().split()

@@ -32,7 +32,7 @@ def test_lines_and_json_are_those_of_python(model, capsys):
 
 def test_names_evidence_and_a_file(model, capsys, tmp_path):
     code, out, _ = run(
-        capsys, "sample", model[0], "--given", "rain=yes", "--named", "--method", "gibbs", "--out", tmp_path / "s"
+        capsys, "sample", model[0], "--given", "rain=yes", "--named", "--method", "gibbs", "-o", tmp_path / "s"
     )
     lines = (tmp_path / "s").read_text().splitlines()
     assert (code, out, lines[0]) == (0, "", "# 10 samples, approximate (gibbs)")

@@ -91,7 +91,7 @@ def test_evidence_is_about_the_original_variables(tmp_path, capsys):
     graph = grid(tmp_path / "g.uai")
     (tmp_path / "g.evid").write_text("2 0 2 7 1\n")
     args = ["solve", tmp_path / "g.uai", "--evidence", tmp_path / "g.evid", "--method", "icm", "--max-iterations", 20]
-    code, out, _ = run(capsys, *args, "--json", "--out", tmp_path / "g.MPE")
+    code, out, _ = run(capsys, *args, "--json", "-o", tmp_path / "g.MPE")
     data = strict_json(out)
     assert code == 2
     assert len(data["labels"]) == 36

@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(model(1), place / "b.uai.gz")
     (place / "b.uai.evid").write_text("1 3 2\n")
     files = [str(place / "a.uai"), str(place / "b.uai.gz")]
-    code = main(["compare", *files, "--methods", "auto,trws,highs", "--time-limit", "5", "--out", str(place / "out")])
+    code = main(["compare", *files, "--methods", "auto,trws,highs", "--time-limit", "5", "-o", str(place / "out")])
     assert code == 0
     return place
 
