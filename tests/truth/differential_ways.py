@@ -55,9 +55,11 @@ def with_cutoff(rng: np.random.Generator, case: Case, how: dict[str, Any]) -> di
 
 
 def with_unaries(case: Case, rng: np.random.Generator) -> Case:
-    """The same model with other numbers for some variables, drawn as the first were."""
+    """The same model with other numbers for some variables, drawn as the first were: set_unary replaces all scores of a
+    variable, those of further factors over it, too."""
     unaries = {i: rng.permutation(u) for i, u in case.unaries.items()}
-    return replace(case, unaries=unaries)
+    more = tuple((scope, scores) for scope, scores in case.more if not (len(scope) == 1 and scope[0] in unaries))
+    return replace(case, unaries=unaries, more=more)
 
 
 def with_tables(case: Case, graph: Any, rng: np.random.Generator) -> tuple[Case, dict[int, Any]]:
@@ -152,7 +154,7 @@ def ends(rng: np.random.Generator, case: Case, answers: Answers) -> None:
     how["gap"] = float(rng.choice([0.0, 5e-324, 1e-15, 0.5, 1e300, inf]))
     how["threads"] = int(rng.choice([1, 2, 7, 64]))
     if rng.random() < 0.1:
-        case = replace(case, cards=(), unaries={}, factors=())
+        case = replace(case, cards=(), unaries={}, factors=(), more=tuple(m for m in case.more if not m[0]))
     elif rng.random() < 0.3:  # a large constant, which one label of a variable more takes off again
         size = float(rng.choice([1.0, 1e13, 3e15, 1e300, 1e-300]))
         cards, unary = (*case.cards, 1), np.array([-size])
