@@ -58,7 +58,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of approximations (default 0)")
     parser.add_argument("--memory", type=size, default=float(1 << 30), metavar="N", help="for tables (default 1GiB)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("-o", "--out", metavar="MAR", help="write all probabilities as a UAI MAR file; -: to standard output")
+    parser.add_argument("-o", "--out", metavar="MAR", help="write all as a UAI MAR file; -: to standard output")
     parser.add_argument(
         "--plot", metavar="PICTURE", help="draw how sure each variable is (.png, .pdf or .svg; needs matplotlib)"
     )

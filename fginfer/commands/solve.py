@@ -105,7 +105,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")
     parser.add_argument("--trace", action="store_true", help="with --json: every improvement with its time")
     parser.add_argument("--proof", metavar="FILE", help="write a proof of the result, for fginfer verify")
-    parser.add_argument("-o", "--out", metavar="SOL", help="write the labeling as a UAI solution file; -: to standard output")
+    parser.add_argument("-o", "--out", metavar="SOL", help="write labels as a UAI solution file; -: to standard output")
     parser.add_argument("--watch", metavar="PAGE", help="an HTML page of the solve, written anew every second")
     several.add_arguments(parser)
     parser.add_argument("--quiet", action="store_true", help="no log")

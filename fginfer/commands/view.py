@@ -33,7 +33,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "result", metavar="RESULT", nargs="?", help="a saved result (.npz), or a UAI solution file (default: none)"
     )
-    parser.add_argument("-o", "--out", metavar="PAGE", help="where the page goes (default: the model's name with .html)")
+    parser.add_argument("-o", "--out", metavar="PAGE", help="where the page goes (default: the model's name, .html)")
     parser.set_defaults(run=run)
 
 
