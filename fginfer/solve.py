@@ -6,7 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Unpack
@@ -19,7 +19,8 @@ from fginfer.core.door import VERSION
 from fginfer.errors import SettingsError
 from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
-from fginfer.log import RunLog, logger, model_line, shown, start_line
+from fginfer.log import RunLog, logger, model_line, start_line
+from fginfer.notebook import watched
 from fginfer.options import Options
 from fginfer.parts.plan import PartsPlan
 from fginfer.result import Result
@@ -45,6 +46,7 @@ def solve(
     trace: bool = True,
     dual: bool = True,
     verbose: bool = False,
+    on_interrupt: str = "raise",
     parts: int | ArrayLike | None = None,
     client: Any = None,
     security: Any = None,
@@ -69,7 +71,9 @@ def solve(
     trace           False leaves out the trace, which takes memory on large models
     dual            False leaves out marginals and messages, which take more; they are also left out where their copy
                     alone would take longer than the time limit (20 ns a number)
-    verbose         prints the log of the run to stderr
+    verbose         prints the log of the run to stderr; in a notebook, as plain text below a bar that moves
+    on_interrupt    "raise": Ctrl-C (Stop in a notebook) raises KeyboardInterrupt; "return": it ends the run, and the
+                    Result has what was found, with the status "interrupted"
     parts           solves the model in so many parts, each by trws, for sizes that one process does not hold; or the
                     part of each variable. The answer depends on the parts, not on who works on them
     client          a dask.distributed.Client, or the address of a scheduler: the parts live on its workers. `security`
@@ -85,19 +89,21 @@ def solve(
     [1, 1]
 
     Limits return the best so far with a status that says so; they never raise. A method that fails after it has found a
-    labeling gives a RuntimeWarning and the status "failed". Ctrl-C raises KeyboardInterrupt: use a Solver to keep what
-    was found until then. `logging.basicConfig(level="INFO")` shows the log of every run.
+    labeling gives a RuntimeWarning and the status "failed". `logging.basicConfig(level="INFO")` shows the log of every
+    run.
     """
     start = clock.now()
     time_limit = check_seconds("time_limit", time_limit)
     if not isinstance(graph, FactorGraph):
         graph, parts = _sharded(graph, parts, evidence)
     plan = _plan(parts, client, security, checkpoint, resume)
+    if on_interrupt not in ("raise", "return"):
+        raise SettingsError(f'on_interrupt must be "raise" or "return", not {on_interrupt!r}')
     if proof is not None and plan is not None:
         raise SettingsError("a solve in parts writes no proof")
     if proof is not None and evidence is not None:
         raise SettingsError("a proof is about a whole model: write graph.condition(evidence).graph to a file first")
-    with shown() if verbose else nullcontext():
+    with watched(callback, time_limit) if verbose else nullcontext(callback) as told:
         graph, given = _model(graph, evidence)
         result = _solve(
             graph,
@@ -105,9 +111,10 @@ def solve(
             plan,
             start,
             time_limit,
-            callback,
+            told,
             trace,
             dual,
+            on_interrupt == "return",
             gap=gap,
             seed=seed,
             threads=threads,
@@ -181,6 +188,7 @@ def _solve(
     callback: Callback | None,
     trace: bool,
     dual: bool,
+    keep: bool,
     /,
     **settings: Any,
 ) -> Result:
@@ -191,7 +199,7 @@ def _solve(
 
         solver = PartsSolver(graph, plan, method, start_time=start, **settings)
     try:
-        result = finish(solver, start, time_limit, callback, trace, dual)
+        result = finish(solver, start, time_limit, callback, trace, dual, keep)
         return result if settings.get("proof") is None else replace(result, proof=solver.prove())
     finally:
         if plan is not None:
@@ -199,9 +207,15 @@ def _solve(
 
 
 def finish(
-    solver: Solver, start: float, time_limit: float | None, callback: Callback | None, trace: bool, dual: bool
+    solver: Solver,
+    start: float,
+    time_limit: float | None,
+    callback: Callback | None,
+    trace: bool,
+    dual: bool,
+    keep: bool = False,
 ) -> Result:
-    """Runs a solver for a time, and asks for its result."""
+    """Runs a solver for a time, and asks for its result; `keep`: after Ctrl-C, too."""
     graph, end = solver.graph, None
     if time_limit is not None:
         end = start + time_limit
@@ -210,24 +224,25 @@ def finish(
         if dual:
             end -= min(copying, MOST_COPYING * max(0.0, end - clock.now()))
     if not logger.isEnabledFor(logging.INFO):
-        _run(solver, end, callback)
+        _run(solver, end, callback, keep)
         return solver.result(trace, dual)
     log = RunLog()
     logger.info(start_line(VERSION, solver.settings.method, solver.settings.threads, solver.settings.seed))
     logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))
-    _run(solver, end, log.before(callback))
+    _run(solver, end, log.before(callback), keep)
     result = solver.result(trace, dual)
     log.end(solver.progress(), result)
     return result
 
 
-def _run(solver: Solver, end: float | None, callback: Callback | None) -> None:
+def _run(solver: Solver, end: float | None, callback: Callback | None, keep: bool) -> None:
     """Runs; if the method fails after it has found a labeling, warns, and what it has found is not lost."""
     try:
-        if end is None:
-            solver.run(None, None, callback)
-        else:
-            solver.run_until(end, callback)
+        with suppress(KeyboardInterrupt) if keep else nullcontext():
+            if end is None:
+                solver.run(None, None, callback)
+            else:
+                solver.run_until(end, callback)
     except Exception as error:
         if solver.status != "failed" or solver.progress().score is None:
             raise
