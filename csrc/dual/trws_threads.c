@@ -85,7 +85,7 @@ static double visit_work(const void *c, int64_t i) {
 
 void fgi_trws_team_begin(const fgi_model *m, fgi_trws *s) {
     fgi_trws_team *t = s->team;
-    t->seen = (fgi_trws_visits){m, s};
+    if (!t->team.maker) t->seen = (fgi_trws_visits){m, s}; /* its thread reads this */
     fgi_team_ask(&t->team, m->s, s->entries, visit_work, &t->seen);
 }
 
