@@ -10,7 +10,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from fginfer.budget import UNPACKED, Budget
 from fginfer.errors import FginferError, FormatError, MissingFileError
+from fginfer.options import file_named
 from fginfer.unpacking import PIECE, Unpacking
 
 # What a damaged file can raise in code that takes its parts for what they should be.
@@ -140,7 +140,7 @@ def load_arrays(
 ) -> dict[str, NDArray[Any]]:
     """All members by name; FormatError (`not {what}`) for everything else that can be in a file. `has_checksum` says
     of the members whether a file like this was written with a check sum; one that is there is checked in any case."""
-    file = Path(path)
+    file = file_named(path, "load")
     budget = Budget(file, max_memory, allows="")
     try:
         with open(file, "rb") as stream:

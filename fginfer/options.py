@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from fginfer.errors import SettingsError
@@ -39,6 +41,13 @@ _ELSEWHERE = {
     "log": "verbose", "initial": "warm_start", "initial_labels": "warm_start", "x0": "warm_start",
     "max_memory": "memory", "max_time": "time_limit", "num_threads": "threads", "upper_bound": "cutoff", "ub": "cutoff",
 }  # fmt: skip
+
+
+def file_named(path: Any, call: str) -> Path:
+    """The file that a call is given: by its name, because a number could be an open stream of the caller."""
+    if not isinstance(path, str | PathLike):
+        raise SettingsError(f"{call} takes the name of a file (a text or a Path), not {type(path).__name__}")
+    return Path(path)
 
 
 _DIRECTIONS = {"minimize", "minimise", "maximize", "maximise", "sense", "direction", "energy", "energies", "costs"}

@@ -8,13 +8,13 @@ import zlib
 from collections.abc import Sequence
 from math import inf
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fginfer.core.arrays import ModelArrays
 from fginfer.errors import FormatError
+from fginfer.options import file_named
 
 MAGIC = b"FGPROOF2\n"
 LEVEL = 1  # level 6 takes three times as long and saves a tenth (measured)
@@ -24,7 +24,7 @@ class ProofFile:
     """A proof under way. What the disk refuses ends the proof, and not the run: see `broken`."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = file_named(path, "proof=")
         self.broken: str | None = None  # why nothing is written any more
         self.full = False  # the disk is why
         self._packer = zlib.compressobj(LEVEL)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
@@ -19,6 +18,7 @@ from fginfer.core.solver import relative_gap as native_gap
 from fginfer.errors import FormatError, ModelError, UnwritableError
 from fginfer.html import html_table
 from fginfer.names import Names, number_of
+from fginfer.options import file_named
 from fginfer.printable import printable
 from fginfer.replacing import replacing
 
@@ -273,7 +273,7 @@ class Result:
         header["statistics"] = {k: repr(float(v)) for k, v in self.statistics.items()}
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
         try:
-            with replacing(Path(path)) as stream:
+            with replacing(file_named(path, "save")) as stream:
                 write_arrays(stream, {"result": text, **arrays})
         except OSError as error:
             raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error

@@ -7,6 +7,8 @@ import re
 from importlib import import_module
 from typing import Any
 
+from fginfer.options import file_named
+
 # How the text of word vectors begins: two numbers in a line.
 _VECTORS = re.compile(rb"(\xef\xbb\xbf)?\d{1,18} \d{1,18}\r?\n")
 
@@ -42,6 +44,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> fginfer.load("tagger.npz").predict([[{"word": "a"}, {"word": "dog"}]])[0].tolist()
     ['DET', 'NOUN']
     """
+    file_named(path, "load")
     # By name, because neither a solve nor the type checker of a caller who only solves needs the learning rooms.
     if import_module("fginfer.extreme.trained").is_extreme(path):
         return import_module("fginfer.extreme").ExtremeClassifier.load(path)

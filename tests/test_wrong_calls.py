@@ -69,6 +69,11 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "read bytes": (lambda g, d: fginfer.read(b"a.uai"), "name of a file"),
     "read text": (lambda g, d: fginfer.read("MARKOV\n1\n2\n"), "this is text"),
     "format a number": (lambda g, d: fginfer.read(d / "a.uai", format=3), "format must be one of"),
+    "load a number": (lambda g, d: fginfer.load(1), "load takes the name of a file"),  # 1 is standard output
+    "load bytes": (lambda g, d: fginfer.load(b"a.npz"), "load takes the name of a file"),
+    "load True": (lambda g, d: fginfer.Result.load(True), "load takes the name of a file"),
+    "save to a number": (lambda g, d: solve(g).save(1), "save takes the name of a file"),
+    "a proof into a number": (lambda g, d: solve(g, proof=1), "proof= takes the name of a file"),
     "write to nothing": (lambda g, d: fginfer.write(g, None), "name of a file"),
     "evidence for nothing": (lambda g, d: read_evidence(d / "a.evid", "a.uai"), "then the FactorGraph"),
     "solution for nothing": (lambda g, d: read_solution(d / "a.MPE", None), "then the FactorGraph"),

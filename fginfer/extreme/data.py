@@ -116,7 +116,7 @@ def is_column(y: Any) -> bool:
     return not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1
 
 
-def unit(lines: Lines) -> Lines:
+def unit_rows(lines: Lines) -> Lines:
     """Every row scaled to unit length; rows of zeros stay."""
     if lines.value is None or not lines.nnz:
         return lines

@@ -28,7 +28,7 @@ from fginfer.extreme.data import (
     rows_of,
     training_data,
     truth_of,
-    unit,
+    unit_rows,
 )
 from fginfer.extreme.fitting import Fitted, fit_pd, fit_ppd
 from fginfer.extreme.model import SparseModel
@@ -160,7 +160,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(X, Lines):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=fitting)
         lines = rows_of(X)
-        return unit(lines) if self.unit_rows else lines
+        return unit_rows(lines) if self.unit_rows else lines
 
     def _labelled(self, X: Any, y: Any) -> tuple[Lines, Lines]:
         """Rows to compare the model with, and their labels."""

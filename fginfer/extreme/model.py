@@ -7,7 +7,6 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from fginfer.errors import DataError, FormatError, MissingFileError, UnwritableE
 from fginfer.extreme.data import select, stacked
 from fginfer.extreme.dense import ROWS, SPARE, DenseTop, is_dense
 from fginfer.learn.data.strings import string_array
+from fginfer.options import file_named
 from fginfer.replacing import replacing
 
 MAGIC, WITHOUT_SUM = b"FGIXMOD2", b"FGIXMODL"  # how files begin: ours, and those of version 1, which have no check sum
@@ -165,7 +165,7 @@ class SparseModel:
         ).encode()
         start = -(-(16 + len(header)) // ALIGN) * ALIGN
         try:
-            with replacing(Path(path), durable=True) as file:
+            with replacing(file_named(path, "save"), durable=True) as file:
                 out = _Summed(file)
                 out.write(MAGIC + len(header).to_bytes(8, "little") + header)
                 for name, array in arrays.items():

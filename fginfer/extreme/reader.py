@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fginfer.core.arrays import begins
 from fginfer.core.extreme import ExtremeData, Lines
 from fginfer.errors import FormatError
+from fginfer.extreme.data import unit_rows
 from fginfer.formats.streams import open_binary, open_checked, whole_lines
 
 BLOCK = 1 << 23  # bytes of text read at once
@@ -47,12 +48,9 @@ class Block:
         """As rows for a model of that many features: further ones are left out."""
         keep = self.index < width
         row = np.repeat(np.arange(len(self.counts)), self.counts)[keep]
-        value = self.value[keep]
-        if unit:
-            norms = np.sqrt(np.bincount(row, value * value, len(self.counts)))
-            value = value / np.where(norms > 0.0, norms, 1.0)[row]
         begin = begins(np.bincount(row, minlength=len(self.counts)))
-        return Lines(begin, self.index[keep].astype(np.int32), value.astype(np.float32), width)
+        lines = Lines(begin, self.index[keep].astype(np.int32), self.value[keep].astype(np.float32), width)
+        return unit_rows(lines) if unit else lines
 
 
 class _After:
@@ -181,6 +179,7 @@ class Reader:
             (index >= width, hints["high"]),
             (repeated, "indices must ascend, each at most once in a row"),
             (~np.isfinite(value), "the value is not finite"),
+            (np.abs(value) > np.finfo(np.float32).max, "the value is larger than single precision holds"),
         ):
             if np.any(wrong):
                 at = int(np.argmax(wrong))

@@ -31,6 +31,7 @@ from fginfer.formats.uai import read_uai, write_uai
 from fginfer.formats.wcsp import read_wcsp, write_wcsp
 from fginfer.formats.xmlbif import read_xmlbif, write_xmlbif
 from fginfer.graph import FactorGraph
+from fginfer.options import file_named
 from fginfer.plugins import added
 
 __all__ = ["FORMATS", "read", "read_evidence", "read_solution", "write", "write_evidence", "write_solution"]
@@ -138,11 +139,10 @@ def _known(name: str) -> Format:
 
 
 def _file(path: str | PathLike[str], call: str) -> Path:
-    if not isinstance(path, str | PathLike):
-        raise SettingsError(f"{call} takes the name of a file (a text or a Path), not {type(path).__name__}")
+    file = file_named(path, call)
     if str(path).startswith(("http://", "https://", "ftp://", "s3://")):
         raise FormatError(f"{call} takes the name of a file, not an address: download it first", str(path))
-    return Path(path)
+    return file
 
 
 def _named(name: str, path: Path) -> str:

@@ -141,6 +141,8 @@ def test_text_labels_and_labels_never_seen(tmp_path, capsys):
         ("1 1:1\n2 3:1 2:1\n", 2, "ascend"),
         ("1 1:1\n2 3:1 3:1\n", 2, "ascend"),
         ("1 1:nan\n", 1, "not finite"),
+        ("1 1:1\n2 1:1e308\n", 2, "larger than single precision holds"),
+        ("1 1:1\n2 2:-4e38\n", 2, "larger than single precision holds"),
         ("1 1:1\n\n2 1:x\n", 3, "index:value"),
         ("1 a:1\n", 1, "index:value"),
         ("1 1:2:3\n", 1, "index:value"),

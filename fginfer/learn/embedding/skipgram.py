@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +23,7 @@ from fginfer.learn.embedding.text import read_text, sentences_of, words_of
 from fginfer.learn.run.checkpoints import Checkpoints
 from fginfer.learn.run.loop import LearnPoint, Limits, drive, shown
 from fginfer.log import logger, thousands
-from fginfer.options import check_count, check_whole, is_number
+from fginfer.options import check_count, check_whole, file_named, is_number
 from fginfer.replacing import replacing
 
 
@@ -227,7 +226,7 @@ class SkipGram(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if not word or any(c in word for c in " \n\r"):
                 raise DataError(f"the word {word!r} is empty or has a blank or a line end: the format cannot hold it")
         try:
-            with replacing(Path(path)) as file:
+            with replacing(file_named(path, "save")) as file:
                 file.write(f"{len(self.vocabulary_)} {self.embedding_.shape[1]}\n".encode())
                 for word, row in zip(self.vocabulary_, self.embedding_, strict=True):
                     file.write(f"{word} {' '.join(f'{v:.9g}' for v in row.tolist())}\n".encode())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from fginfer.archives import DAMAGE, load_arrays, other_archive, write_arrays
 from fginfer.errors import FormatError, UnwritableError
+from fginfer.options import file_named
 from fginfer.replacing import replacing
 
 VERSION = 2  # files of version 1 have no check sum
@@ -24,7 +24,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
         if array.dtype.hasobject:
             raise TypeError(f"{name} holds Python objects, which model files cannot")
     try:
-        with replacing(Path(path), durable=True) as file:
+        with replacing(file_named(path, "save"), durable=True) as file:
             write_arrays(file, {"header": text, **arrays})
     except OSError as error:
         raise UnwritableError(f"cannot be written ({error.strerror or error})", str(path)) from error
