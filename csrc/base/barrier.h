@@ -4,7 +4,6 @@
  * microseconds other processes get their turn, since whom we wait for may not have a core, and then it sleeps. */
 #ifndef FGI_BARRIER_H
 #define FGI_BARRIER_H
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include "base/threads.h"
@@ -28,7 +27,7 @@ static inline void fgi_wait_a_little(fgi_wait *w) {
     enum { YIELDS = 3000 }; /* a millisecond or so, then naps */
     if (++w->turns == FGI_SPINS) w->since = fgi_clock();
     if (w->turns > FGI_SPINS + YIELDS) fgi_thread_nap();
-    else if (w->turns > FGI_SPINS) sched_yield();
+    else if (w->turns > FGI_SPINS) fgi_thread_yield();
 #if defined(__x86_64__) && defined(__GNUC__)
     else __builtin_ia32_pause();
 #endif

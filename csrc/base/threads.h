@@ -62,8 +62,12 @@ static inline void fgi_thread_join(fgi_thread t) {
 /* Some microseconds for others. */
 static inline void fgi_thread_nap(void) { Sleep(0); }
 
+/* A turn on this core for others. */
+static inline void fgi_thread_yield(void) { SwitchToThread(); }
+
 #else
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,6 +95,8 @@ static inline int fgi_thread_create(fgi_thread *t, void *(*work)(void *), void *
 static inline void fgi_thread_join(fgi_thread t) { pthread_join(t, NULL); }
 
 static inline void fgi_thread_nap(void) { nanosleep(&(struct timespec){0, 20000}, NULL); }
+
+static inline void fgi_thread_yield(void) { sched_yield(); }
 #endif
 
 #endif

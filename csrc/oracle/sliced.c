@@ -1,9 +1,9 @@
 /* oracle/sliced.c - see oracle/sliced.h. */
 #include "oracle/sliced.h"
 #include <math.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "base/threads.h"
 #include "base/util.h"
 
 /* Decision 0016 has what other values of CROWDED do. */
@@ -161,7 +161,7 @@ static void copy_cell(const fgi_sliced *s, int32_t x, int32_t cell) {
     uint8_t expected = ABSENT;
     if (atomic_load_explicit(state, memory_order_acquire) == THERE) return;
     if (!atomic_compare_exchange_strong(state, &expected, COMING)) { /* another thread is at it */
-        while (atomic_load_explicit(state, memory_order_acquire) != THERE) sched_yield();
+        while (atomic_load_explicit(state, memory_order_acquire) != THERE) fgi_thread_yield();
         return;
     }
     const int64_t rows = s->n[0], cols = s->n[1], begin = (int64_t)cell * CELL;
