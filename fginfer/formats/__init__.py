@@ -16,11 +16,12 @@ from fginfer.formats.ad3 import read_ad3
 from fginfer.formats.assignment import read_dd, read_qaplib
 from fginfer.formats.bif import read_bif, write_bif
 from fginfer.formats.cfn import read_cfn, write_cfn
-from fginfer.formats.cnf import read_cnf, write_cnf, write_wcnf
+from fginfer.formats.cnf import read_cnf, read_wcnf, write_cnf, write_wcnf
 from fginfer.formats.evidence import read_evidence, read_solution, write_evidence, write_solution
+from fginfer.formats.lp import read_lp
+from fginfer.formats.mps import read_mps
 from fginfer.formats.npz import read_npz, write_npz
 from fginfer.formats.opengm import read_opengm, write_opengm
-from fginfer.formats.programs import read_lp, read_mps
 from fginfer.formats.pseudo_boolean import read_opb
 from fginfer.formats.pseudo_boolean_write import write_opb
 from fginfer.formats.qplib import read_qplib
@@ -99,7 +100,7 @@ FORMATS: dict[str, Format] = {
     "cnf": Format((".cnf",), read_cnf, write_cnf, "DIMACS clauses, all of which must hold", has_rules=True),
     "wcnf": Format(
         (".wcnf",),
-        read_cnf,
+        read_wcnf,
         write_wcnf,
         "weighted clauses, headers old and of 2022: costs, minimised there",
         has_rules=True,
@@ -112,8 +113,8 @@ FORMATS: dict[str, Format] = {
         has_rules=True,
     ),
     "wbo": Format((".wbo",), read_opb, None, "the same with soft constraints at a cost"),
-    "lp": Format((".lp",), read_lp, None, "CPLEX LP: linear and quadratic programs over binary variables (highspy)"),
-    "mps": Format((".mps",), read_mps, None, "MPS: the same in columns (highspy)"),
+    "lp": Format((".lp",), read_lp, None, "CPLEX LP: linear and quadratic programs over binary variables"),
+    "mps": Format((".mps",), read_mps, None, "MPS: the same in columns"),
     "qplib": Format((".qplib",), read_qplib, None, "QPLIB: binary quadratic objective with linear constraints"),
     "qaplib": Format(
         (), read_qaplib, None, "QAPLIB .dat, recognised by its text: quadratic assignment, minimised there"

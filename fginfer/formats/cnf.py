@@ -24,7 +24,6 @@ from fginfer.graph import FactorGraph
 from fginfer.rules import Rule, SumRule
 
 _MOST = 2**31 - 1  # variables
-_HARD = 10**18  # a top that no weight reaches
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -36,11 +35,14 @@ def _words(lines: Lines) -> Iterator[str]:
         yield from words
 
 
-def _weight(lines: Lines, word: str) -> float:
-    weight = lines.integer(word, "the weight of a clause", 0)
-    if float(weight) != weight:
-        lines.fail("a weight that a double does not hold exactly", word)
-    return float(weight)
+def _weight(lines: Lines, word: str, what: str) -> int:
+    """A whole number of any size: tops of 2^64 are about."""
+    weight = lines.exact(word, what) if word.lstrip("+-").isdigit() else None
+    if not isinstance(weight, int):
+        lines.fail(f"expected {what}, a whole number", word)
+    if weight < 0:
+        lines.fail(f"expected {what}, at least 0", word)
+    return weight
 
 
 def _literals(lines: Lines, words: Iterator[str], n: int) -> list[Literal]:
@@ -55,14 +57,24 @@ def _literals(lines: Lines, words: Iterator[str], n: int) -> list[Literal]:
 
 
 def read_cnf(path: Path, budget: Budget) -> FactorGraph:
-    """Reads a CNF or WCNF file, whatever its extension says."""
+    """Reads a CNF file, or a WCNF file that has a header."""
+    return _read(path, budget, headless=False)
+
+
+def read_wcnf(path: Path, budget: Budget) -> FactorGraph:
+    """Reads a WCNF file, with a header or without one, or a CNF file."""
+    return _read(path, budget, headless=True)
+
+
+def _read(path: Path, budget: Budget, headless: bool) -> FactorGraph:
     lines = Lines(path, budget, comments=("c",))
     model = Boolean(budget, lines.fail)
     header = lines.peek()
     if not header:
         lines.next("clauses")
-    n, clauses, top, weighted = _MOST, None, _HARD, True
-    if header[0] == "p":
+    n, clauses, weighted = _MOST, None, True
+    top: int | None = None
+    if header[0] == "p" or not headless:
         n, clauses, top, weighted = _read_header(lines)
         model.variables(n)
     words = _words(lines)
@@ -83,23 +95,32 @@ def read_cnf(path: Path, budget: Budget) -> FactorGraph:
     return model.graph()
 
 
-def _read_header(lines: Lines) -> tuple[int, int, int, bool]:
+def _read_header(lines: Lines) -> tuple[int, int, int | None, bool]:
     """Variables, clauses, the weight of hard clauses, and whether clauses have weights."""
-    words = lines.words(lines.next("'p cnf'"), 4, 5, "p cnf VARIABLES CLAUSES or p wcnf VARIABLES CLAUSES TOP")
+    words = lines.next("'p cnf'")
+    if words[0] != "p":
+        lines.fail("expected p cnf VARIABLES CLAUSES (a file of weighted clauses without it ends in .wcnf)", words[0])
+    lines.words(words, 4, 5, "p cnf VARIABLES CLAUSES or p wcnf VARIABLES CLAUSES TOP")
     weighted = words[1].lower() == "wcnf"
     if words[1].lower() not in ("cnf", "wcnf") or len(words) > 4 + weighted:
         lines.fail("expected p cnf VARIABLES CLAUSES or p wcnf VARIABLES CLAUSES TOP", words[1])
     n = lines.integer(words[2], "the number of variables", 0, _MOST)
     clauses = lines.integer(words[3], "the number of clauses")
-    top = lines.integer(words[4], "the weight of hard clauses", 1) if len(words) == 5 else _HARD
+    top = _weight(lines, words[4], "the weight of hard clauses") if len(words) == 5 else None
+    if top == 0:
+        lines.fail("expected the weight of hard clauses, at least 1", words[4])
     return n, clauses, top, weighted
 
 
-def _penalty(lines: Lines, word: str, top: int, since_2022: bool) -> float:
+def _penalty(lines: Lines, word: str, top: int | None, since_2022: bool) -> float:
     if word == "h" and since_2022:
         return math.inf
-    weight = _weight(lines, word)
-    return math.inf if weight >= top else weight
+    weight = _weight(lines, word, "the weight of a clause")
+    if top is not None and weight >= top:
+        return math.inf
+    if float(weight) != weight:
+        lines.fail("a weight that a double does not hold exactly", word)
+    return float(weight)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------

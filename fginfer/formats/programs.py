@@ -1,152 +1,153 @@
-"""Linear and quadratic programs over binary variables, .lp and .mps (needs highspy): HiGHS reads them for us.
+"""Linear and quadratic programs over binary variables, as .lp and .mps files say them.
 
-A variable with the bounds 0 and 1 that must be whole becomes a variable with two labels. Rows become constraints with
-their names, the objective becomes scores: it is negated where it is minimised.
+The readers (`lp.py`, `mps.py`) collect columns, rows and an objective here; `graph` makes a model of them. A column
+with the bounds 0 and 1 that must be whole becomes a variable with two labels, a row a constraint with its name, and
+the objective becomes scores, negated where it is minimised. Numbers are exact until then.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from math import inf, isfinite
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from math import inf
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fginfer.budget import Budget
-from fginfer.errors import FormatError, ModelError
+from fginfer.errors import ModelError
 from fginfer.formats.boolean import FEW, Exact, Linear
+from fginfer.formats.lines import Lines
 from fginfer.formats.quadratic import quadratic_graph
-from fginfer.formats.streams import open_binary, read_whole
 from fginfer.graph import FactorGraph
 from fginfer.names import Names, shown
-from fginfer.rules import exact_number
 
-_PER_COLUMN, _PER_ENTRY = 400, 300  # bytes that HiGHS and the graph take
-
-
-def read_lp(path: Path, budget: Budget) -> FactorGraph:
-    """Reads a program in CPLEX's LP format."""
-    return _graph(_model(path, budget, ".lp"), path, budget)
+_PER_COLUMN, _PER_ROW, _PER_ENTRY = 600, 1200, 400  # bytes that a reader takes
+Terms = dict[int, Exact]  # a weight for each column
 
 
-def read_mps(path: Path, budget: Budget) -> FactorGraph:
-    """Reads a program in MPS format, fixed or free."""
-    return _graph(_model(path, budget, ".mps"), path, budget)
+@dataclass(slots=True)
+class Column:
+    """A variable of the program, and the line that names it first; None is no bound."""
+
+    name: str
+    line: int
+    low: Exact | None = 0
+    high: Exact | None = None
+    whole: bool = False
 
 
-def _model(path: Path, budget: Budget, suffix: str) -> Any:
-    """What HiGHS reads in the file. It goes by extensions and takes no streams, so it gets a copy."""
-    try:
-        import highspy
-    except ImportError:
-        raise FormatError(f"{suffix} files are read by HiGHS: pip install highspy", str(path)) from None
-    with open_binary(path) as stream:
-        text = read_whole(stream, budget)
-    if b"\0" in text:
-        raise FormatError("not a text file: it has a zero byte", str(path), text[: text.index(b"\0")].count(b"\n") + 1)
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = text[: error.start].count(b"\n") + 1
-        raise FormatError("not a text file: it has bytes that are not UTF-8", str(path), line) from None
-    with tempfile.TemporaryDirectory() as folder:
-        copy = os.path.join(folder, f"model{suffix}")
-        Path(copy).write_bytes(text)
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call, unused-ignore]
-        solver.setOptionValue("output_flag", False)
-        if solver.readModel(copy) != highspy.HighsStatus.kOk:
-            raise FormatError(f"HiGHS reads no model in it; is it {suffix[1:].upper()} format?", str(path))
-        return solver.getModel()
+@dataclass(slots=True)
+class Row:
+    """The terms add up to something from low to high, always or where a column has a value."""
+
+    name: str | None
+    line: int
+    terms: Terms = field(default_factory=dict)
+    low: Exact | None = None
+    high: Exact | None = None
+    when: tuple[int, int] | None = None
 
 
-def _graph(model: Any, path: Path, budget: Budget) -> FactorGraph:
-    program = model.lp_
-    n, m = int(program.num_col_), int(program.num_row_)
-    start, index, value = (_array(getattr(program.a_matrix_, name)) for name in ("start_", "index_", "value_"))
-    budget.take(_PER_COLUMN * float(n + m) + _PER_ENTRY * float(len(index)), "the program")
-    columns = _names(program.col_names_, n, "x", path)
-    low, high = _array(program.col_lower_), _array(program.col_upper_)
-    _check_binary(program, columns, low, high, path)
-    sign = -1.0 if "Minimize" in str(program.sense_) else 1.0
-    rows, cols, scores = _objective(model, n, sign)
-    if not (np.isfinite(scores).all() and isfinite(program.offset_)):
-        raise FormatError("the objective has a coefficient that is not finite", str(path))
-    graph = quadratic_graph(n, rows, cols, scores, sign * float(program.offset_))
-    for v in np.flatnonzero((low > 0) | (high < 1)).tolist():
-        graph.add_factor([v], [0.0 if low[v] <= 0 else -inf, 0.0 if high[v] >= 1 else -inf])
-    graph.take_names(Names.of(dict(enumerate(columns)), {}))
-    owner = np.repeat(np.arange(n), np.diff(start))
-    order = np.argsort(index, kind="stable")
-    bounds = np.searchsorted(index[order], np.arange(m + 1))
-    least, most = _array(program.row_lower_), _array(program.row_upper_)
-    for r, name in enumerate(_names(program.row_names_, m, "row", path)):
-        mine = order[bounds[r] : bounds[r + 1]]
-        _add_row(graph, name, owner[mine].tolist(), value[mine].tolist(), float(least[r]), float(most[r]), path)
-    return graph
+class Program:
+    """What the lines of a file say."""
 
+    def __init__(self, budget: Budget, lines: Lines) -> None:
+        self._budget, self._lines = budget, lines
+        self.columns: list[Column] = []
+        self.rows: list[Row] = []
+        self.linear: Terms = {}
+        self.quadratic: dict[tuple[int, int], Exact] = {}
+        self.constant: Exact = 0
+        self.maximise = False
+        self._index: dict[str, int] = {}
 
-def _array(given: Any) -> NDArray[Any]:
-    return np.array(given)
+    def column(self, name: str) -> int:
+        """The number of a column, which is new if nobody has named it yet."""
+        at = self._index.setdefault(name, len(self.columns))
+        if at == len(self.columns):
+            self._budget.take(_PER_COLUMN, "the columns")
+            self.columns.append(Column(name, self._lines.number_of_line))
+        return at
 
+    def find(self, name: str) -> int | None:
+        """The number of a column that has been named."""
+        return self._index.get(name)
 
-def _names(given: Any, n: int, letter: str, path: Path) -> list[str]:
-    names = [str(name) for name in given] or [f"{letter}{i}" for i in range(n)]
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise FormatError(f"two of them have the name {shown(name)}", str(path))
-        seen.add(name)
-    return names
+    def row(self, name: str | None) -> Row:
+        """A new row."""
+        self._budget.take(_PER_ROW, "the rows")
+        self.rows.append(Row(name, self._lines.number_of_line))
+        return self.rows[-1]
 
+    def add(self, terms: Terms, column: int, weight: Exact) -> None:
+        """Adds to the weight of a column."""
+        if column not in terms:
+            self._budget.take(_PER_ENTRY, "the entries")
+        terms[column] = terms.get(column, 0) + weight
 
-def _check_binary(
-    program: Any, columns: list[str], low: NDArray[np.float64], high: NDArray[np.float64], path: Path
-) -> None:
-    kinds = [str(kind) for kind in program.integrality_] or ["kContinuous"] * len(columns)
-    for v, kind in enumerate(kinds):
-        fixed = low[v] == high[v] and low[v] in (0.0, 1.0)
-        if not fixed and (not kind.endswith("kInteger") or low[v] < 0 or high[v] > 1):
-            what = "whole" if kind.endswith("kInteger") else "not whole"
-            raise FormatError(
-                f"variable {shown(columns[v])} is not binary: it is {what}, from {low[v]:.12g} to {high[v]:.12g}",
-                str(path),
-            )
+    def add_product(self, one: int, other: int, weight: Exact) -> None:
+        """Adds to the weight of a product of two columns in the objective."""
+        pair = (min(one, other), max(one, other))
+        if pair not in self.quadratic:
+            self._budget.take(_PER_ENTRY, "the entries")
+        self.quadratic[pair] = self.quadratic.get(pair, 0) + weight
 
+    def graph(self) -> FactorGraph:
+        """The model."""
+        for column in self.columns:
+            self._check_binary(column)
+        graph = self._objective()
+        graph.take_names(Names.of({k: column.name for k, column in enumerate(self.columns)}, {}))
+        for k, column in enumerate(self.columns):
+            allowed = [(column.low or 0) <= 0, column.high is None or column.high >= 1]
+            if not all(allowed):
+                graph.add_factor([k], np.where(allowed, 0.0, -inf))
+        taken: set[str] = set()
+        for row in self.rows:
+            if row.name is not None and row.name in taken:
+                self._fail(row, "another row has this name")
+            taken.add(row.name or "")
+            self._add_row(graph, row)
+        return graph
 
-def _objective(model: Any, n: int, sign: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Entries (i, j, score): linear terms have i = j, and so have squares, for x times x is x."""
-    every = np.arange(n)
-    linear = sign * _array(model.lp_.col_cost_)
-    if not model.hessian_.dim_:
-        return every, every, linear
-    hessian = model.hessian_
-    rows, values = _array(hessian.index_).astype(np.int64), sign * _array(hessian.value_)
-    cols = np.repeat(np.arange(hessian.dim_), np.diff(_array(hessian.start_)))
-    half = np.where(rows == cols, 0.5, 1.0 if "Triangular" in str(hessian.format_) else 0.5)
-    return np.concatenate([every, rows]), np.concatenate([every, cols]), np.concatenate([linear, half * values])
+    def _check_binary(self, column: Column) -> None:
+        low, high = column.low, column.high
+        if low == high and low in (0, 1):
+            return
+        if not column.whole or low is None or low < 0 or high is None or high > 1:
+            limits = f"from {'-inf' if low is None else low} to {'inf' if high is None else high}"
+            what = "whole" if column.whole else "not whole"
+            self._fail(column, f"variable {shown(column.name)} is not binary: it is {what}, {limits}")
 
+    def _fail(self, of: Row | Column, message: str) -> NoReturn:
+        self._lines.number_of_line = of.line
+        self._lines.fail(message, of.name)
 
-def _add_row(
-    graph: FactorGraph, name: str, variables: list[int], weights: list[float], low: float, high: float, path: Path
-) -> None:
-    least, most = (None if abs(limit) == inf else limit for limit in (low, high))
-    if (least is None and most is None) or not variables:
-        if low > 0 or high < 0:
-            graph.add_factor([], -inf, name=name)  # no terms, and limits that exclude 0
-        return
-    if least is not None and most is not None and least > most:
-        raise FormatError(
-            f"row {shown(name)} has the lower limit {least:.12g}, above the upper limit {most:.12g}", str(path)
-        )
-    try:
-        if len(variables) <= FEW:
-            exact: list[Exact] = [exact_number(name, "a coefficient", weight) for weight in weights]
-            lowest, highest = (None if x is None else exact_number(name, "a limit", x) for x in (least, most))
-            graph.add_factor(variables, Linear(variables, exact, lowest, highest, inf).table(), name=name)
-        else:
-            graph.add_linear([(v, 1) for v in variables], weights, least, most, name=name)
-    except ModelError as error:
-        raise FormatError(f"row {shown(name)}: {error}", str(path)) from None
+    def _objective(self) -> FactorGraph:
+        sign = 1 if self.maximise else -1
+        entries = [(k, k, weight) for k, weight in self.linear.items()]
+        entries += [(i, j, weight) for (i, j), weight in self.quadratic.items()]
+        try:
+            values = np.array([float(sign * weight) for _, _, weight in entries])
+            constant = float(sign * self.constant)
+        except OverflowError:
+            self._lines.fail("the objective has a coefficient that is too large for a double")
+        rows, cols = (np.array([entry[k] for entry in entries], np.int64) for k in (0, 1))
+        return quadratic_graph(len(self.columns), rows, cols, values, constant)
+
+    def _add_row(self, graph: FactorGraph, row: Row) -> None:
+        terms = {column: weight for column, weight in row.terms.items() if weight}
+        low, high = row.low, row.high
+        if low is not None and high is not None and low > high:
+            self._fail(row, f"the row has the lower limit {low}, above the upper limit {high}")
+        if low is None and high is None:
+            return
+        columns, weights = list(terms), list(terms.values())
+        try:
+            if row.when is None and len(terms) <= FEW:
+                graph.add_factor(columns, Linear(columns, weights, low, high, inf).table(), name=row.name)
+            else:
+                literals = [(column, 1) for column in columns]
+                graph.add_linear(literals, weights, low, high, when=row.when, name=row.name)  # type: ignore[arg-type]
+        except ModelError as error:
+            self._fail(row, f"the row is refused: {error}")

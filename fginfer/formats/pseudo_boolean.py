@@ -63,8 +63,14 @@ class _Reader:
             self.fail(f"the file ends where {expected} was expected")
         return self._word
 
-    def _integer(self, word: str, expected: str, low: int = -(10**18)) -> int:
-        return self._lines.integer(word, expected, low)
+    def _integer(self, word: str, expected: str, low: int | None = None) -> int:
+        """A whole number of any size, as the big integers of pseudo-Boolean competitions."""
+        number = self._lines.exact(word, expected) if word.lstrip("+-").isdigit() else None
+        if not isinstance(number, int):
+            self._lines.fail(f"expected {expected}, a whole number", word)
+        if low is not None and number < low:
+            self._lines.fail(f"expected {expected}, at least {low}", word)
+        return number
 
     def statement(self) -> bool:
         """One objective or constraint; False at the end of the file."""

@@ -17,6 +17,7 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 # them may look at the same characters again and again: a file of blanks or of anything else must not take long.
 _SIGNS: list[tuple[str, re.Pattern[str]]] = [
     ("uai", re.compile(r"\A(MARKOV|BAYES)\b")),
+    ("xcsp", re.compile(r"\A<[^\0]*?<instance\b|\A<instance\b")),
     ("xmlbif", re.compile(r"\A<[^\0]*?<BIF\b|\A<BIF\b")),
     ("bif", re.compile(r"\A(?:(?://|/\*|#).*\n)*network \S+ ?\{|^variable \S+ ?\{\n?type ", re.M)),
     ("cfn", re.compile(r"\A(?:#.*\n)*[{\[][ \n]*\"?problem\"?|mustbe\"?[ :]*\"?[<>]")),
@@ -25,11 +26,12 @@ _SIGNS: list[tuple[str, re.Pattern[str]]] = [
     ("wcnf", re.compile(r"^p +wcnf |\A(?:c.*\n)*(?:\d+(?: -?\d+)* 0\n)*h(?: -?\d+)* 0$", re.M)),
     ("dd", re.compile(r"^p \d+ \d+ \d+ \d+$", re.M)),
     ("wbo", re.compile(r"^soft ?:", re.M)),
+    ("lp_solve", re.compile(r"\A/[*/]|^(?:int|bin|sec|sin|free) [^;]*;", re.M)),
     ("opb", re.compile(r"\A\* *#variable|^(?:min|max) ?:|= ?[+-]?\d+ ?;$", re.M)),
     ("fg", re.compile(r"^(?:XOR|XOROUT|ATMOSTONE|OR|OROUT|ANDOUT|BUDGET|KNAPSACK|PAIR|DENSE) \d", re.M)),
     ("qplib", re.compile(r"\A(?:[!#%].*\n)*.*\n[LDCQ][CBMIG][NBLDCQ]\b.*\n(?:minimi|maximi)[sz]e", re.I)),
     ("mps", re.compile(r"^ROWS$", re.M)),
-    ("lp", re.compile(r"^(?:minimi[sz]e|maximi[sz]e|minimum|maximum|min|max)$", re.M | re.I)),
+    ("lp", re.compile(r"^(?:minimi[sz]e|maximi[sz]e|minimum|maximum|min|max)(?: [^;]*)?$", re.M | re.I)),
     ("wcsp", re.compile(r"\A\S+ \d+ \d+ \d+ \d+$", re.M)),
 ]
 

@@ -1,20 +1,28 @@
-NAME three
+NAME          SMALL
+OBJSENSE
+    MAX
 ROWS
- N value
- L room
- G pair
+ N  COST
+ L  FEW
+ G  SOME
+ E  SAME
 COLUMNS
- MARK0 'MARKER' 'INTORG'
- lamp value -3 room 1
- lamp pair -1
- rope value -2 room 1
- rope pair 2
- tent value 1.5 room 1
- MARK1 'MARKER' 'INTEND'
+    MARKER                 'MARKER'                 'INTORG'
+    X         COST         1.0   FEW          1.0
+    X         SOME         1.0
+    Y         COST         2.0   FEW          1.0
+    Y         SAME         1.0
+    MARKER                 'MARKER'                 'INTEND'
+    Z         SOME        -1.0   SAME        -1.0
 RHS
- RHS room 2 pair 0
+    RHS       FEW          2.0   COST         4.0
+RANGES
+    RNG       FEW          1.0
 BOUNDS
- BV BND lamp
- BV BND rope
- BV BND tent
+ UP BND       X            1.0
+ BV BND       Z
+QUADOBJ
+    X         Y            3.0
+INDICATORS
+ IF SOME      Y         1
 ENDATA

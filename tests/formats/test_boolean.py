@@ -63,6 +63,23 @@ def test_without_a_top_every_clause_is_soft(tmp_path: Path):
     assert read(tmp_path, "m.wcnf", "p wcnf 1 2\n5 1 0\n7 -1 0\n").score([0]) == -5.0
 
 
+@pytest.mark.parametrize("top", [2**63 - 1, 2**64 - 1, 10**40])
+def test_a_top_of_any_size(tmp_path: Path, top: int):
+    (tmp_path / "m.wcnf").write_text(f"p wcnf 2 3 {top}\n{top} 1 2 0\n{top + 1} -1 -2 0\n3 1 0\n")
+    graph = fginfer.read(tmp_path / "m.wcnf")
+    assert [graph.score(x) for x in product(range(2), repeat=2)] == [-inf, -3.0, 0.0, -inf]
+
+
+def test_big_integers_of_constraints_are_exact(tmp_path: Path):
+    big = 10**30
+    many = " ".join(f"+{big + k} x{k}" for k in range(1, 9))
+    (tmp_path / "m.opb").write_text(f"+{big} x1 -{big + 1} x2 >= 0 ;\n{many} <= {4 * big + 10} ;\n")
+    graph = fginfer.read(tmp_path / "m.opb")
+    for x in product(range(2), repeat=8):
+        allowed = big * x[0] >= (big + 1) * x[1] and sum((big + k + 1) * a for k, a in enumerate(x)) <= 4 * big + 10
+        assert graph.score(x) == (0.0 if allowed else -inf)
+
+
 def test_any_binary_model_of_whole_costs_is_written(tmp_path: Path):
     rng = np.random.default_rng(4)
     graph = FactorGraph([2] * 4)
@@ -169,6 +186,8 @@ def test_limits_that_contradict(tmp_path: Path):
         ("m.opb", "1 y1 >= 3;\n", "line 1 at 'y1': expected a coefficient, a literal"),
         ("m.opb", "1 x0 >= 3;\n", "line 1 at '0': expected the number of a variable"),
         ("m.opb", "1 >= 3;\n", "a coefficient has no literal"),
+        ("m.cnf", "1 -2 0\n", "line 1 at '1': expected p cnf"),
+        ("m.cnf", "cnf 2 1\n1 0\n", "line 2 at '1': expected p cnf"),
         ("m.opb", "1 x1 x2 >= 1;\n", "line 1 at ';': a constraint has a product"),
         ("m.opb", "1 x1 >= 1\n", "the file ends where ';'"),
         ("m.opb", "1 x1 >= x1;\n", "line 1 at 'x1': expected the right side"),
