@@ -15,7 +15,7 @@ from fginfer.exact_scores import ExactScores
 from fginfer.graph import FactorGraph
 from fginfer.journal import Changes
 from fginfer.labelings import check_labels, check_range
-from fginfer.lower import Lowered
+from fginfer.lower import Lowered, lower_for_solving
 from fginfer.names import Names
 from fginfer.result import Result
 
@@ -28,16 +28,21 @@ class Follower:
     settings: Settings  # its cutoff is that of the engine
     _engine: Any
     _least: float  # the cutoff that the solver was given
+    _proves: bool  # whether there is a proof to be written
 
     def _take(self, graph: FactorGraph) -> None:
         """Makes an engine on the graph as it is now."""
         self.graph, self._mark = graph, graph.journal.mark()
         self._names: Names | None = graph.shared_names() if graph.names else None
         self._cutoff = max(self._least, graph.cutoff)
-        self._lowered: Lowered | None = graph.lowered() if graph.rules else None
+        self._lowered: Lowered | None = self._lower(graph) if graph.rules else None
         cutoff = self._cutoff if self._lowered is None else self._lowered.cutoff(self._cutoff)
         self.settings = dataclasses.replace(self.settings, cutoff=cutoff)
         self._begin_engine()
+
+    def _lower(self, graph: FactorGraph) -> Lowered:
+        """Proofs are about all of the graph; a labeling is found with less."""
+        return graph.lowered() if self._proves else lower_for_solving(graph)
 
     def _begin_engine(self) -> None:
         """Methods see no leftovers: `_exact` puts them back."""

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fginfer.alone import NOTHING, Settled, settle
 from fginfer.core.arrays import begins
 from fginfer.core.model import Model
 from fginfer.core.solver import proof_tolerance
 from fginfer.errors import SolverError
 from fginfer.labelings import check_labels, check_range
 from fginfer.lowering import Lowering, with_factors
-from fginfer.result import RelaxedMarginals, Result, TracePoint
+from fginfer.result import RelaxedMarginals, Result, TracePoint, relative_gap
 from fginfer.rules import Chain, Rule
 from fginfer.rules.narrowing import allowed_labels
-from fginfer.rules.rule import Star
+from fginfer.rules.rule import Star, Table
 from fginfer.rules.scores import score_with_rules
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Lowered:
     _rules: tuple[Rule, ...]
     _allowed: NDArray[np.bool_]  # labels that were not forbidden in any case
     rounding: float  # how far scores of the lowered graph may be from those of the original
+    _settled: Settled = NOTHING
 
     @property
     def cards(self) -> NDArray[np.int32]:
@@ -59,7 +61,9 @@ class Lowered:
         x = check_range(check_labels(labels, self._model.cards), self._model.cards)
         out = np.zeros(self.graph.n_variables, np.int32)
         out[: len(x)] = x
-        whole = x.tolist()
+        if not self._settled.is_broken:
+            out[self._settled.variables] = self._settled.labels
+        whole = out.tolist()
         for chain, auxiliary, layers in self._chains:
             states = chain.path([whole[v] for v in chain.variables])
             if states is not None:
@@ -82,10 +86,11 @@ class Lowered:
             return cutoff
         return nextafter(nextafter(cutoff - self.rounding, -inf), -inf)
 
-    def result(self, result: Result, cutoff: float = -inf) -> Result:
+    def result(self, result: Result, cutoff: float = -inf, gap: float = 0.0) -> Result:
         """The result for the graph: labels and marginals without auxiliary variables, scored by the graph.
 
-        Bounds are raised by what rounding may have taken from penalties per unit; messages stay as they are.
+        Bounds are raised by what rounding may have taken from penalties per unit, which may be more than a proof
+        allows: then a `gap` may have been reached. Messages stay as they are.
         """
         n = self._model.n_variables
         labels = None if result.labels is None else np.array(result.labels[:n])
@@ -96,9 +101,9 @@ class Lowered:
             status = "converged" if status in ("optimal", "gap_reached") else status
         if score is not None and bound is not None:
             bound = max(bound, score)
-            if status in ("optimal", "gap_reached") and self.rounding:
-                allowed = proof_tolerance(score, result.unit)
-                status = status if 2 * self.rounding <= allowed else "converged"
+            if status in ("optimal", "gap_reached") and 2 * self.rounding > proof_tolerance(score, result.unit):
+                left = relative_gap(score, bound, result.unit)
+                status = "gap_reached" if left is not None and left <= gap else "converged"
         marginals = result.marginals
         if isinstance(marginals, RelaxedMarginals):
             marginals = RelaxedMarginals(marginals.flat[: self._model.n_labels], self._model.cards)
@@ -120,6 +125,8 @@ class Lowered:
         if not model.same_structure(self._model) or rules != self._rules:
             return None
         assert arrays.unary is not None
+        if self._settled.rules:
+            return None
         allowed = allowed_labels(arrays.unary, begins(arrays.cards), rules)
         if bool((allowed & ~self._allowed).any()):
             return None
@@ -161,13 +168,30 @@ def _at(point: TracePoint, said: Result, score: float | None) -> float | None:
 
 def lower(graph: FactorGraph) -> Lowered:
     """See FactorGraph.lowered. Memory is that of the chains: see the manual on constraints."""
+    return _lower(graph, NOTHING)
+
+
+def lower_for_solving(graph: FactorGraph) -> Lowered:
+    """The same for who wants the best labeling alone: constraints that stand alone are answered by their oracles, and
+    their variables have no other labels any more."""
+    with graph.lock:
+        return _lower(graph, settle(graph.table_arrays(), graph.rules))
+
+
+def _lower(graph: FactorGraph, settled: Settled) -> Lowered:
     with graph.lock:
         arrays, model, rules = graph.table_arrays(), graph.table_snapshot(), graph.rules
     assert arrays.unary is not None
-    allowed = allowed_labels(arrays.unary, begins(arrays.cards), rules)
+    left = [rule for k, rule in enumerate(rules) if k not in settled.rules]
+    begin = begins(arrays.cards)
+    allowed = allowed_labels(arrays.unary, begin, left)
     made = Lowering(arrays.cards.tolist(), allowed)
-    for rule in rules:
+    for rule in left:
         made.rule(rule)
+    for score in settled.scores:
+        made.table(Table((), np.array(score)))
+    if not settled.is_broken:
+        _keep_alone(allowed, begin, settled)
     extra = made.cards[len(arrays.cards) :]
     base = replace(
         arrays,
@@ -176,5 +200,15 @@ def lower(graph: FactorGraph) -> Lowered:
     )
     plain = graph.from_model_arrays(with_factors(base, made.factors))
     plain.cutoff = graph.cutoff
-    rounding = sum(rule.rounding() for rule in rules)
-    return Lowered(plain, made.chains, made.stars, model, rules, allowed, rounding)
+    rounding = sum(rule.rounding() for rule in left) + settled.rounding
+    return Lowered(plain, made.chains, made.stars, model, rules, allowed, rounding, settled)
+
+
+def _keep_alone(allowed: NDArray[np.bool_], begin: NDArray[np.int64], settled: Settled) -> None:
+    """Variables that are settled keep their label alone."""
+    kept = begin[settled.variables] + settled.labels
+    before = allowed[kept]
+    mine = np.zeros(len(begin) - 1, bool)
+    mine[settled.variables] = True
+    allowed[np.repeat(mine, np.diff(begin))] = False
+    allowed[kept] = before

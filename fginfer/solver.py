@@ -87,6 +87,7 @@ class Solver(Follower):
         self._lock = RLock()
         self._at_work = False  # inside a slice
         self._process = os.getpid()
+        self._proves = proof is not None
         self._take(graph)
         self._native = isinstance(self._engine, NativeEngine)
         self._status = "running"
@@ -255,7 +256,7 @@ class Solver(Follower):
             if self._prover is not None:
                 found = dataclasses.replace(found, proof=self._prover.said)
             if self._lowered is not None:
-                found = self._lowered.result(found, self._cutoff)
+                found = self._lowered.result(found, self._cutoff, self.settings.gap)
             return found if self._names is None else dataclasses.replace(found, names=self._names)
 
     def _found(self) -> Result:

@@ -44,7 +44,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
     "results": ("result log terminal notebook plots", {"tools", "core"}),
     "model": (
         "graph graph_changes builder from_arrays tables table_roles table_values condition describe labelings "
-        "graph_networkx graph_edits growing handles journal what_if rules constraints lower lowering folding",
+        "graph_networkx graph_edits growing handles journal what_if rules constraints alone lower lowering folding",
         {"tools", "core", "results"},
     ),
     "formats": ("formats", {"tools", "core", "results", "model"}),

@@ -43,6 +43,19 @@ static choice choose(const fgi_sum_rule *r, const double *gains, int32_t k) {
     return c;
 }
 
+/* Prefix sums of the differences. What each addition loses is added up beside them, so that a sum of any length is off
+ * by a few roundings of its largest part (Neumaier 1974). */
+static void fill_prefix(counting *c) {
+    double sum = 0, lost = 0;
+    c->prefix[0] = 0;
+    for (int32_t k = 0; k < c->n_free; k++) {
+        const double more = c->order[k].more, next = sum + more;
+        lost += fabs(sum) >= fabs(more) ? (sum - next) + more : (more - next) + sum;
+        sum = next;
+        c->prefix[k + 1] = sum + lost;
+    }
+}
+
 static fgi_rc begin(counting *c, const fgi_sum_rule *r, const double *gains, fgi_rule_room *room) {
     const int32_t n = r->base.n;
     *c = (counting){.rule = r,
@@ -58,8 +71,7 @@ static fgi_rc begin(counting *c, const fgi_sum_rule *r, const double *gains, fgi
         if (one.label[0] >= 0 && one.label[1] >= 0) c->order[c->n_free++] = (ranked){one.gain[1] - one.gain[0], k};
     }
     qsort(c->order, (size_t)c->n_free, sizeof *c->order, by_difference);
-    c->prefix[0] = 0;
-    for (int32_t k = 0; k < c->n_free; k++) c->prefix[k + 1] = c->prefix[k] + c->order[k].more;
+    fill_prefix(c);
     for (int64_t left = c->n_free; left > 0; left /= 2) room->work += c->n_free;
     return FGI_OK;
 }
@@ -97,6 +109,7 @@ fgi_rc fgi_count_best(const fgi_sum_rule *r, const double *gains, fgi_rule_room 
     counting c;
     fgi_rc rc = begin(&c, r, gains, room);
     if (rc) return rc;
+    room->is_steady = 1;
     int32_t *next = fgi_take(&room->arena, (int64_t)c.n_free + 2, int32_t);
     int32_t *other = fgi_take(&room->arena, r->base.n, int32_t);
     if (room->arena.failed) return FGI_NO_MEMORY;

@@ -101,8 +101,8 @@ static int32_t dead(const fgi_rule *r, const double *gains, int32_t *which) {
     return n;
 }
 
-/* A sum of n numbers is off by no more than this part of the sum of their magnitudes. */
-static double rounding(const fgi_rule *r, const double *gains) {
+/* A sum of n numbers is off by no more than n roundings of the sum of their magnitudes, a steady one by a few. */
+static double rounding(const fgi_rule *r, const double *gains, int is_steady) {
     double size = r->magnitude;
     for (int32_t k = 0; k < r->n; k++) {
         const double *gain = fgi_rule_gains(r, gains, k);
@@ -111,7 +111,7 @@ static double rounding(const fgi_rule *r, const double *gains) {
             if (gain[a] > -INFINITY) most = fgi_larger(most, fabs(gain[a]));
         size += most;
     }
-    return 8 * 0x1p-53 * ((double)r->n + 4) * size;
+    return 8 * 0x1p-53 * (is_steady ? 4 : (double)r->n + 4) * size;
 }
 
 fgi_rc fgi_rule_best(
@@ -123,7 +123,7 @@ fgi_rc fgi_rule_best(
     if (dead(r, gains, &which)) return FGI_OK;
     fgi_rc rc = r->ops->best(r, gains, &room, labels, found);
     if (!rc) rc = fgi_room_rc(&room);
-    if (!rc && *found) *above = room.above + rounding(r, gains);
+    if (!rc && *found) *above = room.above + rounding(r, gains, room.is_steady);
     *work += room.work;
     fgi_arena_free(&room.arena);
     return rc;

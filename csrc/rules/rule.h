@@ -20,7 +20,8 @@
 typedef struct fgi_rule_room {
     fgi_arena arena;
     int64_t work;
-    double above; /* best: what a search has left open, without rounding */
+    double above;  /* best: what a search has left open, without rounding */
+    int is_steady; /* best: rounding does not add up over the variables */
 } fgi_rule_room;
 
 typedef struct fgi_rule_ops {

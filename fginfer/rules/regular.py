@@ -59,6 +59,14 @@ class Automaton:
         named = [s for move in self.transitions for s in (move[0], move[2])]
         return 1 + max([0, *named, *(state for state, _ in self.final)])
 
+    @cached_property
+    def by_label(self) -> dict[int, list[tuple[int, int, float]]]:
+        """State, next state and score of the transitions by each label."""
+        out: dict[int, list[tuple[int, int, float]]] = {}
+        for state, label, to, score in self.transitions:
+            out.setdefault(label, []).append((state, to, score))
+        return out
+
     def table(self, card: int) -> NDArray[np.float64]:
         """The scores [state, label, next state] for a variable with so many labels."""
         out = np.full((self.n_states, card, self.n_states), -inf)
@@ -84,7 +92,15 @@ class Regular(Rule):
     given: tuple[int, ...]  # the label of every position, -1 where it is free; the cards are those of the free ones
 
     def score(self, labels: Sequence[int]) -> float:
-        return self.chain.score(labels)
+        """The best path, its scores added up in its order."""
+        free, value = iter(labels), {0: 0.0}
+        for fixed in self.given:
+            after: dict[int, float] = {}
+            for state, to, score in self.automaton.by_label.get(next(free) if fixed < 0 else fixed, ()):
+                if state in value:
+                    after[to] = max(after.get(to, -inf), value[state] + score)
+            value = after
+        return max((value[state] + score for state, score in self.automaton.final if state in value), default=-inf)
 
     @cached_property
     def chain(self) -> Chain:
