@@ -17,10 +17,9 @@ import fginfer
 from fginfer.cli import make_parser
 
 sys.path.insert(0, str(Path(__file__).parent))
-from parameters import fields, parameters, word
-
-sys.path.insert(0, str(Path(__file__).parent))
 import method_tables
+import pictures
+from parameters import fields, parameters, word
 
 
 def list_benchmarks() -> None:
@@ -47,6 +46,7 @@ def list_commands() -> None:
 list_benchmarks()
 list_commands()
 method_tables.write(Path(__file__).parent / "start")
+pictures.write()
 
 project = "fginfer"
 author = "The fginfer authors"
@@ -60,6 +60,8 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # MathJax is a part of the pages, which need no network
 ]
 templates_path = ["_templates"]
 highlight_language = "none"  # of boxes that do not say theirs: commands, mostly
