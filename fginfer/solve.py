@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Unpack
@@ -223,28 +223,29 @@ def finish(
         dual = dual and (copying <= time_limit or copying < SOON)
         if dual:
             end -= min(copying, MOST_COPYING * max(0.0, end - clock.now()))
-    if not logger.isEnabledFor(logging.INFO):
-        _run(solver, end, callback, keep)
-        return solver.result(trace, dual)
-    log = RunLog()
-    logger.info(start_line(VERSION, solver.settings.method, solver.settings.threads, solver.settings.seed))
-    logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))
-    _run(solver, end, log.before(callback), keep)
+    log = RunLog() if logger.isEnabledFor(logging.INFO) else None
+    if log is not None:
+        logger.info(start_line(VERSION, solver.settings.method, solver.settings.threads, solver.settings.seed))
+        logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))
+        callback = log.before(callback)
+    with _keeping_what_was_found(solver), suppress(KeyboardInterrupt) if keep else nullcontext():
+        if end is None:
+            solver.run(None, None, callback)
+        else:
+            solver.run_until(end, callback)
     result = solver.result(trace, dual)
-    log.end(solver.progress(), result)
+    if log is not None:
+        log.end(solver.progress(), result)
     return result
 
 
-def _run(solver: Solver, end: float | None, callback: Callback | None, keep: bool) -> None:
-    """Runs; if the method fails after it has found a labeling, warns, and what it has found is not lost."""
+@contextmanager
+def _keeping_what_was_found(solver: Solver) -> Iterator[None]:
+    """If the method fails after it has found a labeling, warns, and what it has found is not lost."""
     try:
-        with suppress(KeyboardInterrupt) if keep else nullcontext():
-            if end is None:
-                solver.run(None, None, callback)
-            else:
-                solver.run_until(end, callback)
+        yield
     except Exception as error:
         if solver.status != "failed" or solver.progress().score is None:
             raise
         text = f"{solver.settings.method} failed with {error!r}; the result is what it had found until then"
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warnings.warn(text, RuntimeWarning, stacklevel=6)  # where solve was called
