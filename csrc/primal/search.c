@@ -70,10 +70,14 @@ static double pass_work(const fgi_solver *solver) {
     return 20 * (double)(solver->model->s->n_vars + solver->model->s->n_factors);
 }
 
+/* The run of a tabu search that is under way. */
+static fgi_trail *run_under_way(fgi_primal *s) {
+    return s->stage == FGI_PRIMAL_SWAP ? fgi_swap_trail(s->swap) : fgi_tabu_trail(s->tabu);
+}
+
 static void show(fgi_solver *solver, fgi_primal *s) {
     if (s->stage == FGI_PRIMAL_TABU || s->stage == FGI_PRIMAL_SWAP) {
-        if (s->stage == FGI_PRIMAL_TABU) fgi_tabu_best_labels(s->tabu, s->before);
-        else fgi_swap_best_labels(s->swap, s->before);
+        fgi_trail_best_labels(run_under_way(s), s->before);
         if (s->best_violations == 0) fgi_solver_consider(solver, s->before);
     } else if (s->stage > FGI_PRIMAL_CHOOSE && s->now.style_arm == FGI_STYLE_BLOCK) {
         fgi_labeling_mark_labels(s->local, s->before);
@@ -99,30 +103,21 @@ static void note(fgi_primal *s, int64_t violations, double score) {
 
 static void note_best(fgi_primal *s) { note(s, fgi_labeling_violations(s->local), fgi_labeling_score(s->local)); }
 
-/* Both kinds of tabu search: a piece of it, 1 when it has ended; its end; the best of it so far. */
+/* A piece of either kind of tabu search: 1 when it has ended. */
 static int run_piece(fgi_primal *s) {
     return s->stage == FGI_PRIMAL_SWAP ? fgi_swap_run(s->swap, CHUNK, &s->rng) : fgi_tabu_run(s->tabu, CHUNK, &s->rng);
-}
-
-static void stop_run(fgi_primal *s) {
-    if (s->stage == FGI_PRIMAL_SWAP) fgi_swap_stop(s->swap);
-    else fgi_tabu_stop(s->tabu);
-}
-
-static int64_t best_of_run(const fgi_primal *s, double *score) {
-    return s->stage == FGI_PRIMAL_SWAP ? fgi_swap_best(s->swap, score) : fgi_tabu_best(s->tabu, score);
 }
 
 /* A long run is shown while it goes on, by its own work alone: slices must not decide when a proof is complete. */
 static fgi_rc run_tabu(fgi_solver *solver, fgi_primal *s) {
     double score;
-    if (fgi_primal_work(s) - s->now.begun > most_work(s)) stop_run(s);
+    fgi_trail *trail = run_under_way(s);
+    if (fgi_primal_work(s) - s->now.begun > most_work(s)) fgi_trail_stop(trail);
     if (run_piece(s)) {
-        const int failed = s->stage == FGI_PRIMAL_SWAP && fgi_swap_failed(s->swap);
         s->stage = FGI_PRIMAL_FOLLOW;
-        return failed ? FGI_NO_MEMORY : FGI_OK;
+        return trail->failed ? FGI_NO_MEMORY : FGI_OK;
     }
-    const int64_t violations = best_of_run(s, &score);
+    const int64_t violations = fgi_trail_best(trail, &score);
     note(s, violations, score);
     if (!s->unreported || fgi_primal_work(s) - s->now.shown < pass_work(solver)) return FGI_OK;
     show(solver, s);

@@ -4,6 +4,7 @@
 #define FGI_PRIMAL_SEARCH_H
 #include "primal/join.h"
 #include "primal/labeling.h"
+#include "primal/trail.h"
 #include "primal/thin.h"
 #include "solver.h"
 #include "primal/block.h"
@@ -61,11 +62,8 @@ void fgi_tabu_free(fgi_tabu *t);
 /* Ends after `patience` changes without a new best labeling, which is then the present one again. */
 fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience);
 int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
-void fgi_tabu_stop(fgi_tabu *t); /* the next run goes back to the best labeling, and ends */
+fgi_trail *fgi_tabu_trail(fgi_tabu *t);                              /* the run under way */
 int64_t fgi_tabu_operations(const fgi_tabu *t);
-/* Violations and score of the best labeling so far of the run under way, and its labels. */
-int64_t fgi_tabu_best(const fgi_tabu *t, double *score);
-void fgi_tabu_best_labels(const fgi_tabu *t, int32_t *labels);
 
 /* Tabu search by exchanges of labels (primal/swap.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_swap fgi_swap;
@@ -74,11 +72,8 @@ fgi_swap *fgi_swap_create(const fgi_model *m, fgi_labeling *local, fgi_arena *ar
 void fgi_swap_free(fgi_swap *t);
 void fgi_swap_start(fgi_swap *t);                                    /* from the present labeling */
 int fgi_swap_run(fgi_swap *t, int64_t max_operations, fgi_rng *rng); /* 1: it has ended, at its best labeling */
-int fgi_swap_failed(const fgi_swap *t);                              /* memory was short */
-void fgi_swap_stop(fgi_swap *t);                                     /* as fgi_tabu_stop */
+fgi_trail *fgi_swap_trail(fgi_swap *t);                              /* the run under way */
 int64_t fgi_swap_operations(const fgi_swap *t);
-int64_t fgi_swap_best(const fgi_swap *t, double *score);
-void fgi_swap_best_labels(const fgi_swap *t, int32_t *labels);
 
 /* Simulated annealing of the whole labeling (primal/anneal.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_anneal fgi_anneal;

@@ -7,8 +7,6 @@
  * search of 1991, for any pairwise model).
  *
  * An exchange is judged from the label scores of both variables and the factors between them, without being made. */
-#include <string.h>
-#include "base/array.h"
 #include "primal/search.h"
 
 enum {
@@ -38,15 +36,8 @@ struct fgi_swap {
     pair *pairs;
     int64_t n_pairs;
     int32_t *between; /* factors */
-    int64_t *until;   /* per label, laid out as the unaries: the step from which it may be taken again */
-    int64_t step;     /* steps of all runs: never reset, so that old entries are void */
-    int64_t patience, stale;
-    int32_t *undo; /* changes since the best labeling of this run: variable, label before */
-    int64_t n_undo, undo_capacity;
-    int64_t best_violations;
-    double best_score;
+    fgi_trail trail;
     int64_t operations;
-    int failed; /* memory was short for `undo` */
 };
 
 /* ---- which pairs there are ---------------------------------------------------------------------------------- */
@@ -138,7 +129,7 @@ fgi_swap *fgi_swap_create(const fgi_model *m, fgi_labeling *local, fgi_arena *ar
     if (most == 0) return NULL;
     t->pairs = fgi_take(arena, most, pair);
     t->between = fgi_take(arena, m->s->n_factors, int32_t);
-    t->until = fgi_take_zero(arena, m->s->unary_begin[m->s->n_vars], int64_t);
+    fgi_trail_init(&t->trail, m, local, arena);
     int32_t *place = fgi_take(arena, m->s->n_vars, int32_t);
     if (arena->failed) return NULL;
     for (int64_t i = 0; i < m->s->n_vars; i++) place[i] = NOBODY;
@@ -148,8 +139,10 @@ fgi_swap *fgi_swap_create(const fgi_model *m, fgi_labeling *local, fgi_arena *ar
 }
 
 void fgi_swap_free(fgi_swap *t) {
-    if (t) free(t->undo);
+    if (t) fgi_trail_free(&t->trail);
 }
+
+fgi_trail *fgi_swap_trail(fgi_swap *t) { return &t->trail; }
 
 int64_t fgi_swap_operations(const fgi_swap *t) { return t->operations; }
 
@@ -213,17 +206,12 @@ static int judge(fgi_swap *t, const pair *x, exchange *out) {
 /* Keeps the better one; ties are thrown. An exchange that is tabu counts only if it leads to a new best. */
 static void offer(fgi_swap *t, exchange *best, const exchange *x, fgi_rng *rng) {
     if (x->worse > best->worse || (x->worse == best->worse && x->gain < best->gain)) return;
-    const int64_t *begin = t->model->s->unary_begin;
-    const int held =
-        t->until[begin[x->u] + x->p] > t->step && (x->v == NOBODY || t->until[begin[x->v] + x->q] > t->step);
-    if (held) {
-        const int64_t violations = fgi_labeling_violations(t->local) + x->worse;
-        const double score = fgi_labeling_score(t->local) + x->gain;
-        if (violations > t->best_violations ||
-            (violations == t->best_violations &&
-                score <= t->best_score + fgi_labeling_tolerance(t->local, t->best_score)))
-            return;
-    }
+    const int is_held =
+        fgi_trail_is_held(&t->trail, x->u, x->p) && (x->v == NOBODY || fgi_trail_is_held(&t->trail, x->v, x->q));
+    if (is_held &&
+        !fgi_trail_is_better(
+            &t->trail, fgi_labeling_violations(t->local) + x->worse, fgi_labeling_score(t->local) + x->gain))
+        return;
     const int tie = x->worse == best->worse && x->gain == best->gain;
     const int64_t ties = tie ? best->ties + 1 : 1;
     if (!tie || fgi_rng_below(rng, ties) == 0) *best = *x;
@@ -242,16 +230,9 @@ static void offer_singles(fgi_swap *t, exchange *best, int32_t u, fgi_rng *rng) 
     t->operations += n / 4 + 1;
 }
 
-static int change(fgi_swap *t, int32_t var, int32_t label, int64_t tenure, fgi_rng *rng) {
-    const int32_t before = fgi_labeling_labels(t->local)[var];
-    if (2 * t->n_undo + 2 > t->undo_capacity &&
-        !fgi_grow(&t->undo, &t->undo_capacity, 2 * t->n_undo + 2, sizeof *t->undo))
-        return 0;
-    t->undo[2 * t->n_undo] = var;
-    t->undo[2 * t->n_undo++ + 1] = before;
-    t->until[t->model->s->unary_begin[var] + before] = t->step + tenure + fgi_rng_below(rng, tenure / 4 + 2);
-    fgi_labeling_flip(t->local, var, label);
-    return 1;
+static void change(fgi_swap *t, int32_t var, int32_t label, int64_t tenure, fgi_rng *rng) {
+    fgi_trail_give_up(&t->trail, var, tenure + fgi_rng_below(rng, tenure / 4 + 2));
+    if (!t->trail.failed) fgi_labeling_flip(t->local, var, label);
 }
 
 static void take_step(fgi_swap *t, fgi_rng *rng) {
@@ -263,54 +244,22 @@ static void take_step(fgi_swap *t, fgi_rng *rng) {
     for (int64_t i = 0; i < n; i++) offer_singles(t, &best, (int32_t)i, rng);
     if (best.u == NOBODY) return;
     const int64_t tenure = n - n / 8;
-    t->failed |= !change(t, best.u, best.p, tenure, rng);
-    if (best.v != NOBODY) t->failed |= !change(t, best.v, best.q, tenure, rng);
+    change(t, best.u, best.p, tenure, rng);
+    if (best.v != NOBODY) change(t, best.v, best.q, tenure, rng);
 }
 
 /* ---- runs --------------------------------------------------------------------------------------------------- */
 
-void fgi_swap_start(fgi_swap *t) {
-    t->step += 1 << 20; /* beyond every tenure: nothing is tabu yet */
-    t->stale = t->n_undo = 0;
-    t->patience = STALE_ROUNDS * t->model->s->n_vars;
-    t->best_violations = fgi_labeling_violations(t->local);
-    t->best_score = fgi_labeling_score(t->local);
-}
+void fgi_swap_start(fgi_swap *t) { fgi_trail_begin(&t->trail, STALE_ROUNDS * t->model->s->n_vars); }
 
 int fgi_swap_run(fgi_swap *t, int64_t max_operations, fgi_rng *rng) {
     const int64_t end = t->operations + fgi_labeling_operations(t->local) + max_operations;
-    while (t->stale < t->patience && !t->failed) {
+    while (fgi_trail_goes_on(&t->trail)) {
         if (t->operations + fgi_labeling_operations(t->local) >= end) return 0;
-        t->step++;
-        t->stale++;
+        fgi_trail_next(&t->trail);
         take_step(t, rng);
-        const int64_t violations = fgi_labeling_violations(t->local);
-        const double score = fgi_labeling_score(t->local);
-        if (violations > t->best_violations ||
-            (violations == t->best_violations &&
-                score <= t->best_score + fgi_labeling_tolerance(t->local, t->best_score)))
-            continue;
-        t->best_violations = violations;
-        t->best_score = score;
-        t->stale = t->n_undo = 0;
+        fgi_trail_look(&t->trail);
     }
-    while (t->n_undo > 0) { /* back to the best */
-        t->n_undo--;
-        fgi_labeling_flip(t->local, t->undo[2 * t->n_undo], t->undo[2 * t->n_undo + 1]);
-    }
+    fgi_trail_end(&t->trail);
     return 1;
 }
-
-int64_t fgi_swap_best(const fgi_swap *t, double *score) {
-    *score = t->best_score;
-    return t->best_violations;
-}
-
-void fgi_swap_best_labels(const fgi_swap *t, int32_t *labels) {
-    memcpy(labels, fgi_labeling_labels(t->local), (size_t)t->model->s->n_vars * sizeof *labels);
-    for (int64_t k = t->n_undo - 1; k >= 0; k--) labels[t->undo[2 * k]] = t->undo[2 * k + 1];
-}
-
-int fgi_swap_failed(const fgi_swap *t) { return t->failed; }
-
-void fgi_swap_stop(fgi_swap *t) { t->stale = t->patience; }

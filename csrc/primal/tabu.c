@@ -41,10 +41,9 @@ typedef struct ban {
 struct fgi_tabu {
     const fgi_model *model;
     fgi_labeling *local;
-    int64_t *until;      /* per label, laid out as the unaries: the step from which it may be taken again */
-    int64_t step;        /* steps of all runs: never reset, so that old entries are void */
+    fgi_trail trail;
     const int32_t *vars; /* the region, borrowed */
-    int64_t n_vars, patience, stale;
+    int64_t n_vars;
     int32_t *place;     /* per variable of the model: where it is in the region, if vars says so, too */
     int64_t n_known;    /* variables of the region, from the first on, whose changes are known */
     change *changes;    /* per place */
@@ -55,10 +54,6 @@ struct fgi_tabu {
     int64_t n_disturbed;
     ban held[MOST_HELD]; /* the labels that are tabu, and some that no longer are */
     int32_t n_held;
-    int32_t *undo; /* changes since the best labeling of this run: variable, label before */
-    int64_t n_undo, undo_capacity;
-    int64_t best_violations;
-    double best_score;
     int64_t operations;
 };
 
@@ -67,14 +62,14 @@ fgi_tabu *fgi_tabu_create(const fgi_model *m, fgi_labeling *local, fgi_arena *ar
     if (!t) return NULL;
     t->model = m;
     t->local = local;
-    t->until = fgi_take_zero(arena, m->s->unary_begin[m->s->n_vars], int64_t);
+    fgi_trail_init(&t->trail, m, local, arena);
     t->place = fgi_take_zero(arena, m->s->n_vars, int32_t);
     return t;
 }
 
 void fgi_tabu_free(fgi_tabu *t) {
     if (!t) return;
-    free(t->undo);
+    fgi_trail_free(&t->trail);
     free(t->changes);
     free(t->games);
     free(t->disturbed);
@@ -82,6 +77,8 @@ void fgi_tabu_free(fgi_tabu *t) {
 }
 
 int64_t fgi_tabu_operations(const fgi_tabu *t) { return t->operations; }
+
+fgi_trail *fgi_tabu_trail(fgi_tabu *t) { return &t->trail; }
 
 static int make_room(fgi_tabu *t, int64_t n) {
     if (n <= t->capacity) return 1;
@@ -95,23 +92,15 @@ static int make_room(fgi_tabu *t, int64_t n) {
 
 fgi_rc fgi_tabu_start(fgi_tabu *t, const int32_t *vars, int64_t n, int64_t patience) {
     fgi_assert(n >= 0 && patience >= 0);
-    if (patience > t->undo_capacity) {
-        if (!fgi_resize(&t->undo, 2 * patience, sizeof *t->undo)) return FGI_NO_MEMORY;
-        t->undo_capacity = patience;
-    }
-    if (!make_room(t, n)) return FGI_NO_MEMORY;
+    if (!fgi_trail_reserve(&t->trail, patience) || !make_room(t, n)) return FGI_NO_MEMORY;
     t->vars = vars;
     t->n_vars = n;
     t->n_known = 0;
-    t->patience = patience;
-    t->step += 1 << 20; /* beyond every tenure: nothing is tabu yet */
-    t->stale = t->n_undo = 0;
     t->n_held = 0;
     t->n_disturbed = 0;
     memset(t->is_disturbed, 0, (size_t)n * sizeof *t->is_disturbed);
     for (int64_t k = 0; k < n; k++) t->place[vars[k]] = (int32_t)k;
-    t->best_violations = fgi_labeling_violations(t->local);
-    t->best_score = fgi_labeling_score(t->local);
+    fgi_trail_begin(&t->trail, patience);
     return FGI_OK;
 }
 
@@ -123,13 +112,14 @@ static change best_change(fgi_tabu *t, int32_t var, fgi_rng *rng) {
     const int32_t *bad, *choices, own = fgi_labeling_labels(t->local)[var],
                                   n = fgi_labeling_choices(t->local, var, &choices);
     const double *score = fgi_labeling_label_scores(t->local, var, &bad);
-    const int64_t *until = t->until + t->model->s->unary_begin[var];
+    const int64_t *until = t->trail.until + t->model->s->unary_begin[var];
     change best = {.gain = -INFINITY, .worse = NONE, .label = own, .ties = 1};
     for (int32_t k = 0; k < n; k++) {
         const int32_t a = choices ? choices[k] : k;
         const int32_t worse = bad ? bad[a] - bad[own] : 0;
         const double gain = score[a] - score[own];
-        if (a == own || worse > best.worse || (worse == best.worse && gain < best.gain) || until[a] > t->step) continue;
+        if (a == own || worse > best.worse || (worse == best.worse && gain < best.gain) || until[a] > t->trail.step)
+            continue;
         best.ties = worse == best.worse && gain == best.gain ? best.ties + 1 : 1;
         if (best.ties > 1 && fgi_rng_below(rng, best.ties) > 0) continue;
         best.worse = worse;
@@ -221,13 +211,13 @@ static int look_around(fgi_tabu *t, int64_t end, fgi_rng *rng) {
 /* Labels whose time is over are set free. One that leads to a new best may be taken all the same: returns the best such
  * in *out, or 0. */
 static int pass_bans(fgi_tabu *t, change *out, int32_t *var) {
-    const int64_t *begin = t->model->s->unary_begin;
-    const int64_t less = t->best_violations - fgi_labeling_violations(t->local);
-    const double more = t->best_score - fgi_labeling_score(t->local) + fgi_labeling_tolerance(t->local, t->best_score);
+    double best;
+    const int64_t less = fgi_trail_best(&t->trail, &best) - fgi_labeling_violations(t->local);
+    const double more = best - fgi_labeling_score(t->local) + fgi_labeling_tolerance(t->local, best);
     int found = 0;
     for (int32_t k = 0; k < t->n_held; k++) {
         const ban b = t->held[k];
-        if (t->until[begin[b.var] + b.label] <= t->step) {
+        if (!fgi_trail_is_held(&t->trail, b.var, b.label)) {
             disturb(t, b.var);
             t->held[k--] = t->held[--t->n_held];
             continue;
@@ -249,7 +239,6 @@ static int pass_bans(fgi_tabu *t, change *out, int32_t *var) {
 /* One change of one label; what it disturbs is noted. */
 static void make(fgi_tabu *t, int32_t var, int32_t label) {
     fgi_assert(label >= 0 && label < t->model->s->cards[var]);
-    fgi_assert(t->n_undo >= 0 && t->n_undo <= t->undo_capacity);
     const fgi_structure *s = t->model->s;
     fgi_labeling_flip(t->local, var, label);
     disturb(t, var);
@@ -271,10 +260,8 @@ static void take_step(fgi_tabu *t, int64_t tenure, fgi_rng *rng) {
     }
     if (chosen.worse == NONE) return;
     const int32_t before = fgi_labeling_labels(t->local)[var];
-    t->until[t->model->s->unary_begin[var] + before] = t->step + tenure + fgi_rng_below(rng, tenure + 2);
+    fgi_trail_give_up(&t->trail, var, tenure + fgi_rng_below(rng, tenure + 2));
     if (t->n_held < MOST_HELD) t->held[t->n_held++] = (ban){var, before};
-    t->undo[2 * t->n_undo] = var;
-    t->undo[2 * t->n_undo++ + 1] = before;
     make(t, var, chosen.label);
 }
 
@@ -282,36 +269,12 @@ int fgi_tabu_run(fgi_tabu *t, int64_t max_operations, fgi_rng *rng) {
     const int64_t end = t->operations + fgi_labeling_operations(t->local) + max_operations;
     const int64_t share = t->n_vars / 16, tenure = t->n_vars < 4 ? 0 : 2 + (share < LONGEST ? share : LONGEST);
     if (!look_around(t, end, rng)) return 0;
-    while (t->stale < t->patience && t->n_vars > 0) {
+    while (fgi_trail_goes_on(&t->trail) && t->n_vars > 0) {
         if (t->operations + fgi_labeling_operations(t->local) >= end) return 0;
-        t->step++;
-        t->stale++;
+        fgi_trail_next(&t->trail);
         take_step(t, tenure, rng);
-        const int64_t violations = fgi_labeling_violations(t->local);
-        const double score = fgi_labeling_score(t->local);
-        if (violations > t->best_violations ||
-            (violations == t->best_violations &&
-                score <= t->best_score + fgi_labeling_tolerance(t->local, t->best_score)))
-            continue;
-        t->best_violations = violations;
-        t->best_score = score;
-        t->stale = t->n_undo = 0;
+        fgi_trail_look(&t->trail);
     }
-    while (t->n_undo > 0) { /* back to the best */
-        t->n_undo--;
-        fgi_labeling_flip(t->local, t->undo[2 * t->n_undo], t->undo[2 * t->n_undo + 1]);
-    }
+    fgi_trail_end(&t->trail);
     return 1;
 }
-
-int64_t fgi_tabu_best(const fgi_tabu *t, double *score) {
-    *score = t->best_score;
-    return t->best_violations;
-}
-
-void fgi_tabu_best_labels(const fgi_tabu *t, int32_t *labels) {
-    memcpy(labels, fgi_labeling_labels(t->local), (size_t)t->model->s->n_vars * sizeof *labels);
-    for (int64_t k = t->n_undo - 1; k >= 0; k--) labels[t->undo[2 * k]] = t->undo[2 * k + 1];
-}
-
-void fgi_tabu_stop(fgi_tabu *t) { t->stale = t->patience; }

@@ -89,14 +89,14 @@ static int run_once(const fgi_model *m, fgi_labeling *local, fgi_swap *swap, dou
     fgi_swap_start(swap);
     for (int done = 0; !done;) {
         done = fgi_swap_run(swap, PIECE, rng);
-        const int64_t violations = fgi_swap_best(swap, &said);
+        const int64_t violations = fgi_trail_best(fgi_swap_trail(swap), &said);
         CHECK(violations <= before);
-        fgi_swap_best_labels(swap, best);
+        fgi_trail_best_labels(fgi_swap_trail(swap), best);
         CHECK(fgi_model_score(m, best, &score, &err) == FGI_OK);
         CHECK((violations > 0) == (score == -INFINITY));
         CHECK(violations > 0 || fabs(score - said) < 1e-9);
     }
-    CHECK(!fgi_swap_failed(swap));
+    CHECK(!fgi_swap_trail(swap)->failed);
     for (int32_t i = 0; i < m->s->n_vars; i++) CHECK(fgi_labeling_labels(local)[i] == best[i]);
     return score > optimum - 1e-9;
 }
