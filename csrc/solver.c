@@ -44,7 +44,8 @@ double fgi_solver_tolerance(const fgi_solver *s) {
 static double first_bound(const fgi_model *m) { return m->s->constant == -INFINITY ? -INFINITY : INFINITY; }
 
 /* Steps of multipliers: beside scores that are so much larger or smaller, quotients and sums of them are no numbers. */
-static const double LEAST_RHO = 0x1p-300, LARGEST_RHO = 0x1p300; /* multiples of the largest score */
+static const double LEAST_RHO = 0x1p-300;  /* times the largest score */
+static const double LARGEST_RHO = 0x1p300; /* times the largest score */
 
 static fgi_rc check_rho(double rho, const fgi_model *m, fgi_error *err) {
     const double largest = atomic_load(&m->largest), times = rho / largest;

@@ -64,7 +64,7 @@ extensions = [
     "sphinx-mathjax-offline",  # MathJax is a part of the pages, which need no network
 ]
 templates_path = ["_templates"]
-highlight_language = "none"  # of boxes that do not say theirs: commands, mostly
+highlight_language = "none"  # boxes that do not say theirs are commands, mostly
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = [
     "gallery/README.rst",

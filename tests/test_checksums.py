@@ -21,7 +21,7 @@ from fginfer.learn import StructuredSVM
 
 X = [np.eye(3)[:2] for _ in range(4)]
 Y = [[0, 1]] * 4
-FLIPS = 1000  # of each kind of file
+FLIPS = 1000  # in each kind of file
 DENSE = np.abs(np.random.default_rng(1).normal(size=(12, 4)))
 
 

@@ -38,8 +38,8 @@ def test_what_killed_writers_left_is_cleared(tmp_path: Path) -> None:
         path.write_bytes(b"")
     write(FactorGraph([2]), target)
     assert not left.exists()
-    assert mine.exists()  # of a process that lives
-    assert other.exists()  # of another file
+    assert mine.exists()  # its process lives
+    assert other.exists()  # it belongs to another file
     assert foreign.exists()  # nobody here knows whether its process lives
     os.utime(foreign, (time.time() - 1e6,) * 2)
     clear_leftovers(target)

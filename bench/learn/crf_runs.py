@@ -94,7 +94,7 @@ def run_ours(runs, method, crf, train, limit, right):
             run.rights.append((run.seconds, right(crf)))
             following = 1.3 * run.seconds
     if run.over and method != "sgd":
-        run.violation = solver.measure().gap  # of all coordinates; that of a step is of its working set
+        run.violation = solver.measure().gap  # over all coordinates; a step looks at its working set alone
     runs.save(method, run, solver.export())
     return run
 

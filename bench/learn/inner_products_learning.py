@@ -106,7 +106,7 @@ def bench_loss(args: argparse.Namespace) -> None:
 
 
 def multiplications(model: EmbeddingLoss) -> int:
-    """Of rows by queries: in the searches of the blocks, and for scores of whole rows beside them."""
+    """Products of rows and queries: in the searches of the blocks, and for scores of whole rows beside them."""
     searched = sum(index.counts.rows_touched * index.shape[1] for index in model.indexes)
     return searched + (model.touched - sum(i.counts.rows_touched for i in model.indexes)) * model.rows.shape[1]
 

@@ -57,7 +57,7 @@ def outcome(graph: FactorGraph, changed: dict[str, float], most: float) -> Outco
 
 
 def work_of(engine: AutoEngine) -> float:
-    """Of all members so far."""
+    """The work of all members so far."""
     return sum(n for name, n in engine.policy.ledger.statistics().items() if name.endswith(".work"))
 
 

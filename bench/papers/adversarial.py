@@ -24,7 +24,7 @@ from fginfer.oracles import GraphOracle, Messages, Ranking, Source, UpdatableTab
 
 Array = NDArray[np.float64]
 Ask = Callable[[Messages, int, str], object]
-ENTRIES = 2e6  # of scans in a batch: the calls from Python vanish beside them
+ENTRIES = 2e6  # read by the scans of a batch: the calls from Python vanish beside them
 
 
 def blocking(best: list[Array], rng: np.random.Generator) -> Iterator[tuple[str, list[dict[int, float]]]]:

@@ -34,8 +34,9 @@ import fginfer
 from bench.map.gdmm_models import complete, flow
 
 DEGREE = 12  # mean number of neighbours in the geometric graph: connected, or nearly so, for all K here
-FEATURES, NOISE = 100, 0.1  # of a node; probability that one of a variable's features is wrong
-DIMENSIONS = 8  # of a point's descriptor
+FEATURES = 100  # a node
+NOISE = 0.1  # the probability that one of a variable's features is wrong
+DIMENSIONS = 8  # a descriptor of a point
 
 
 def matching(k: int, seed: int = 0, variables: int = 85) -> fginfer.FactorGraph:

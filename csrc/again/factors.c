@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "model/draft.h"
 
-enum { MOST_STATES = 1 << 22 };
+enum { MOST_STATES = 1 << 22 };       /* states of a factor that is added: 32 MB */
 static const double MOST_GROWTH = 16; /* see again/keeper.c */
 
 static fgi_rc check_factor(const fgi_keeper *s, const fgi_keeper_factor *f, int64_t *states, fgi_error *err) {

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/util.h"
 
-enum { FGI_TERM_BLOCK = 64 };
+enum { FGI_TERM_BLOCK = 64 }; /* terms that are summed together: a change sums one block again */
 
 typedef struct fgi_term {
     double top;   /* the term's part of the bound, rounded up */

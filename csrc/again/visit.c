@@ -8,11 +8,10 @@
 #include "base/util.h"
 #include "model/marginal.h"
 
-static const double MARGIN = 0x1p-51;
-/* A wall is so many times the largest score (a power of two, so that products with it are exact); beyond FAR of it lie
- * numbers that only walls make. A factor with a share below LEAST_SHARE is not told about labels that are walled off.
- */
-#define FAR 0x1p-10
+static const double MARGIN = 0x1p-51; /* what a number may be off, as a share of it: four roundings */
+/* A part of the wall, which is many times the largest score: only walls make numbers beyond it. */
+static const double FAR = 0x1p-10;
+/* A factor with a smaller share is not told about labels that are walled off. */
 static const double LEAST_SHARE = 0x1p-8;
 
 int fgi_keeper_reserve(fgi_keeper *s, int64_t degree, int64_t states) {

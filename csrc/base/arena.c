@@ -18,7 +18,7 @@ struct fgi_arena_block {
 /* calloc clears what it gives out again, and that may be as much as here; 0: it is to be asked all the same. */
 static void *map_pages(size_t bytes) {
 #if defined(__linux__) && defined(MAP_ANONYMOUS)
-    enum { LARGE = 4 << 20 };
+    enum { LARGE = 4 << 20 }; /* bytes that are asked of the system by themselves */
     if (bytes < LARGE) return NULL;
     void *b = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return b == MAP_FAILED ? NULL : b;

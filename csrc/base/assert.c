@@ -13,7 +13,10 @@ void fgi_assert_fails(const char *what, const char *file, int line) {
     abort();
 }
 
-enum { ALWAYS = 16, AT_LEAST_EVERY = 1 << 12 };
+enum {
+    ALWAYS = 16,             /* looks at first, none left out */
+    AT_LEAST_EVERY = 1 << 12 /* occasions between two looks, later on */
+};
 
 int fgi_audit_is_due(uint32_t *looks) {
     const uint32_t n = (*looks)++;

@@ -70,13 +70,19 @@ static inline int fgi_crowd_begin(fgi_crowd *c, int64_t meetings) {
 
 /* Any thread, after a long wait: 1, there have been too many, and all should stop where they are. */
 static inline int fgi_crowd_wait(fgi_crowd *c) {
-    enum { SOME = 4, PART = 64 }; /* long waits that say nothing, and one in so many meetings that does not, either */
+    enum {
+        SOME = 4, /* long waits that say nothing */
+        PART = 64 /* one long wait in so many meetings says nothing, either */
+    };
     return atomic_fetch_add_explicit(&c->waits, 1, memory_order_relaxed) >= SOME + c->meetings / PART;
 }
 
 /* After the piece of work, `crowded` if they have. */
 static inline void fgi_crowd_end(fgi_crowd *c, int crowded) {
-    enum { FIRST = 8, LONGEST = 1 << 10 }; /* pieces of work alone before the next try: doubled each time */
+    enum {
+        FIRST = 8,        /* pieces of work alone before the next try, doubled each time */
+        LONGEST = 1 << 10 /* pieces, at most */
+    };
     if (crowded) c->pause = c->pause < FIRST ? FIRST : c->pause < LONGEST ? 2 * c->pause : LONGEST;
     else c->pause = 0;
     c->left = c->pause;

@@ -2,7 +2,7 @@
  * all the same. No branch depends on the numbers, where Hoare's selection guesses wrong at every other one. */
 #include "base/cutoff.h"
 
-enum { BINS = 256 };
+enum { BINS = 256 }; /* counted at a time: eight bits of the keys */
 
 fgi_cutoff fgi_cutoff_of(uint32_t *keys, int64_t n, int64_t most) {
     if (most <= 0) return (fgi_cutoff){UINT32_MAX, 0};

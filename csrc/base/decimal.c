@@ -55,7 +55,12 @@ static int leading_zeros(uint64_t x) { /* x != 0 */
 
 /* ---- powers of five ----------------------------------------------------------------------------------------- */
 
-enum { STEP = 28, FIRST = -13, MIN_POWER = -343, MAX_POWER = 308 };
+enum {
+    STEP = 28,        /* exponents between two powers that are stored: 5^27 fits into 64 bits */
+    FIRST = -13,      /* steps to the smallest power that is stored */
+    MIN_POWER = -343, /* decimal exponents below round to 0 */
+    MAX_POWER = 308   /* decimal exponents above overflow */
+};
 
 /* 5^(28k), k = -13 .. 11, scaled to 128 bits and cut off. Exact for k = 0 and 1. */
 static const wide BIG_POWERS[] = {
@@ -153,7 +158,10 @@ static double round_wide(wide t, int sticky, int e, cut *c) {
 
 /* ---- exact comparison --------------------------------------------------------------------------------------- */
 
-enum { LIMBS = 256, MAX_DIGITS = 800 }; /* 8192 bits; the largest number compared has below 5000 (see exact_double) */
+enum {
+    LIMBS = 256,     /* 8192 bits; the largest number compared has below 5000 (see exact_double) */
+    MAX_DIGITS = 800 /* a midpoint of two doubles has at most 767 */
+};
 typedef struct big {
     int n;
     uint32_t limb[LIMBS];
@@ -315,7 +323,8 @@ static pair digits_beyond(const char *p, const char *end) {
 }
 
 double fgi_decimal_log(const fgi_decimal *d, const char *text, const char *end) {
-    static const double LN10_HIGH = 0x1.26bb1b8p+1, LN10_LOW = 0x1.daaa8ac16ea57p-26; /* the first has 26 bits */
+    static const double LN10_HIGH = 0x1.26bb1b8p+1;       /* ln 10 to 26 bits */
+    static const double LN10_LOW = 0x1.daaa8ac16ea57p-26; /* the rest of ln 10 */
     double v = magnitude(d, text, end);
     if (d->digits == 0) return -INFINITY;
     if (v == 0.0 || v == INFINITY) {

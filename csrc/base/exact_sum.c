@@ -2,7 +2,11 @@
 #include "base/exact_sum.h"
 #include <math.h>
 
-enum { LIMB_BITS = 32, LOWEST = -1074, MOST_PENDING = 1 << 29 };
+enum {
+    LIMB_BITS = 32,        /* bits in use of the 64 of a limb: the rest is for carries */
+    LOWEST = -1074,        /* exponent of the first bit: that of the least subnormal number */
+    MOST_PENDING = 1 << 29 /* additions before carries are moved on, which fit into what is left of a limb */
+};
 
 /* Every limb but the last into 0 .. 2^32 - 1; the last keeps the sign. */
 static void carry(fgi_exact_sum *s) {

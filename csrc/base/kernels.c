@@ -144,9 +144,11 @@ int64_t fgi_argmax_of(const double *x, int64_t n) {
 
 /* ---- implicit tables ---------------------------------------------------------------------------------------- */
 
-/* Distances up to which a band is quicker than an envelope. Measured on 16 to 1024 labels: 0.2 ns a label and distance;
- * 3.7 ns a label for cones, 13 for parabolas. A table that is read whole takes 0.15 to 0.35 ns an entry. */
-enum { MOST_OF_CONES = 16, MOST_OF_PARABOLAS = 60 };
+/* Up to these distances, in labels, a band is quicker than an envelope (decision 0016). */
+enum {
+    MOST_OF_CONES = 16,    /* for |a - b| */
+    MOST_OF_PARABOLAS = 60 /* for (a - b)^2 */
+};
 
 /* Four maxima side by side: one would wait for itself. */
 static double best_of(const double *h, int64_t n) {

@@ -93,7 +93,10 @@ AVX2 int64_t fgi_next_bytes_avx2(fgi_byte_scan *s, int64_t block, int64_t end) {
 
 AVX2 void fgi_guess_bytes_avx2(
     const fgi_byte_scan *s, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses) {
-    enum { AHEAD = 16, LINE = 64 }; /* rows; bytes of a cache line */
+    enum {
+        AHEAD = 16, /* rows */
+        LINE = 64   /* bytes of a cache line */
+    };
     for (int64_t i = 0; i < n; i++) {
         if (i + AHEAD < n) {
             for (int64_t at = 0; at < s->width; at += LINE)

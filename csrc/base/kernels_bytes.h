@@ -7,7 +7,10 @@
 #define FGI_KERNELS_BYTES_H
 #include <stdint.h>
 
-enum { FGI_BYTE_BLOCK = 8, FGI_BYTE_QUERIES = 16 };
+enum {
+    FGI_BYTE_BLOCK = 8,   /* rows that are summed together */
+    FGI_BYTE_QUERIES = 16 /* queries that share the reading of a row, at most */
+};
 
 typedef struct fgi_byte_query {
     const int8_t *x;

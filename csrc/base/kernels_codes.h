@@ -13,7 +13,12 @@
 #define FGI_KERNELS_CODES_H
 #include <stdint.h>
 
-enum { FGI_CODE_BLOCK = 32, FGI_CODE_CHUNK = 16, FGI_CODE_QUERIES = 4, FGI_CODE_PARTS = 8 };
+enum {
+    FGI_CODE_BLOCK = 32,  /* rows of a block: a byte of a register for each */
+    FGI_CODE_CHUNK = 16,  /* pieces of eight columns that are summed in 8 bits */
+    FGI_CODE_QUERIES = 4, /* queries that share the reading of a block, at most */
+    FGI_CODE_PARTS = 8    /* parts of the columns, at most */
+};
 
 typedef struct fgi_code_hit {
     int32_t row;

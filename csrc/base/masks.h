@@ -4,8 +4,8 @@
 #define FGI_MASKS_H
 #include <stdint.h>
 
-#define FGI_MASK_PLACES 64
-#define FGI_MASK_LANES 8
+#define FGI_MASK_PLACES 64 /* bits of a word */
+#define FGI_MASK_LANES 8   /* sums side by side: doubles of the widest register */
 
 typedef struct fgi_mask_kernels {
     const char *name;

@@ -7,7 +7,7 @@
 enum { STEPS_PER_LOOK = 100000 }; /* arc visits between two looks at the clock */
 
 enum { NONE = -3, ORPHAN = -2, TERMINAL = -1 }; /* in place of an arc to the parent */
-enum { FREE = 0, SOURCE = 1, SINK = 2 };
+enum { FREE = 0, SOURCE = 1, SINK = 2 };        /* whose tree a node is in */
 
 struct fgi_maxflow {
     int32_t n;

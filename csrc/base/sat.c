@@ -18,7 +18,8 @@ enum {
  *   3  `heap` and `place` say the same; once all variables have been queued, every open one is in the heap.
  *   4  Clauses have two literals or more and lie one after the other; a clause is watched by its first two.
  *   5  Nothing is marked as seen. */
-static const double ACTIVITY_GROWTH = 1 / 0.95, ACTIVITY_LIMIT = 1e100;
+static const double ACTIVITY_GROWTH = 1 / 0.95; /* a conflict raises activities by so many times the one before */
+static const double ACTIVITY_LIMIT = 1e100;     /* activities are scaled down beyond it */
 
 typedef struct watch {
     int32_t clause;  /* its place */

@@ -7,14 +7,14 @@
 /* exp(x) = 2^k exp(r), |r| <= ln 2 / 2: ln 2 in two parts (the first with 21 low bits zero, so that k times it is
  * exact) and the series of exp to the 13th power, whose rest is below 4e-18. Adding 1.5 * 2^52 rounds to a whole
  * number and leaves it in the low bits. */
-#define LOG2_E 1.4426950408889634
-#define LN2_HIGH 0x1.62e42fee00000p-1
-#define LN2_LOW 0x1.a39ef35793c76p-33
-#define MAGIC 0x1.8p52
-#define LOWEST -707.0 /* exp of less counts as 0 */
+#define LOG2_E 1.4426950408889634     /* 1 / ln 2 */
+#define LN2_HIGH 0x1.62e42fee00000p-1 /* ln 2 to 32 bits */
+#define LN2_LOW 0x1.a39ef35793c76p-33 /* the rest of ln 2 */
+#define MAGIC 0x1.8p52                /* 1.5 * 2^52 */
+#define LOWEST -707.0                 /* exp of less counts as 0 */
 static const double SERIES[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
     1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0};
-#define TERMS 14
+#define TERMS 14 /* terms of the series */
 
 static inline double exp_one(double x) {
     if (!(x >= LOWEST)) return 0.0;

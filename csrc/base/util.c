@@ -40,7 +40,10 @@ static int checked_bytes(int64_t n, size_t size, size_t *bytes) {
 
 void fgi_prefer_large_pages(void *block, int64_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    enum { PAGE = 4096, WORTH_IT = 8 << 20 }; /* bytes; a huge page has 2 MB, and some must fit in */
+    enum {
+        PAGE = 4096,       /* bytes */
+        WORTH_IT = 8 << 20 /* bytes; a huge page has 2 MB, and some must fit in */
+    };
     if (!block || bytes < WORTH_IT) return;
     /* Rounded outwards, so that all of a mapping gets the advice: realloc cannot move one that is half advised without
      * a copy. */

@@ -18,9 +18,10 @@ enum {
     RHO_EVERY = 10,  /* iterations between two looks at the balance of the residuals */
     POINT_BYTES = 64 /* bytes of a factor whose active states are there: four states of two labels */
 };
-/* Both residuals end below CONVERGED; rho changes by RHO_STEP once their ratio is beyond BALANCE (residual balancing,
- * Boyd et al. 2011; decision 0016). */
-static const double CONVERGED = 1e-8, BALANCE = 5, RHO_STEP = 1.5;
+static const double CONVERGED = 1e-8; /* both residuals end below it */
+/* Residual balancing (Boyd et al. 2011; decision 0016). */
+static const double BALANCE = 5;    /* ratio of the residuals beyond which rho changes */
+static const double RHO_STEP = 1.5; /* rho changes by this factor */
 
 typedef enum stage { FACTORS, VARIABLES, MULTIPLIERS, BOUND, NODES } stage;
 

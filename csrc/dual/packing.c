@@ -9,12 +9,13 @@
 #include "dual/cycles.h"
 #include "base/assert.h"
 
-/* When the anchor is moved: the residual has fallen to so much of what it was there; or to that and rises again; or
- * after such a part of all iterations. */
-static const double SUFFICIENT = 0.2, NECESSARY = 0.8, ARTIFICIAL = 0.36;
+/* The anchor is moved where one of these holds. */
+static const double SUFFICIENT = 0.2;  /* the residual has fallen to this part of what it was there */
+static const double NECESSARY = 0.8;   /* it has fallen to this part and rises again */
+static const double ARTIFICIAL = 0.36; /* this part of all iterations is over since */
 /* omega stays within this factor of the mean weight (decision 0016). */
 static const double FAR = 0x1p4;
-enum { MOST_IDLE = 20 };
+enum { MOST_IDLE = 20 }; /* looks at a cycle without weight before it is dropped */
 
 static int reserve(fgi_packing *p) {
     if (p->n_cycles < p->cycle_capacity) return 1;

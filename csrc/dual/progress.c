@@ -1,10 +1,10 @@
 /* dual/progress.c - see dual/progress.h. */
 #include "dual/progress.h"
 
-/* A method has converged when so many iterations gain less than this part of the bound each: far above rounding, far
- * below any gap that is asked for. */
-enum { STALL_ITERATIONS = 20 };
+/* A method has converged when it gains less than this part of the bound in each of so many iterations: far above
+ * rounding, far below any gap that is asked for. */
 static const double STALL_GAIN = 1e-11;
+enum { STALL_ITERATIONS = 20 }; /* looked at together */
 
 void fgi_progress_init(fgi_progress *p) {
     *p = (fgi_progress){0};

@@ -42,8 +42,8 @@ enum {
     SINGLE_ENTRIES = 1 << 22, /* automatic precision: single pays for more entries, which do not fit in cache */
     SINGLE_BEGIN = 8 /* automatic precision: single pays beyond these iterations, one of which the copies cost */
 };
-static const double SINGLE_GAIN =
-    1e-9; /* relative gain of the bound per iteration, below which single precision has done its work */
+/* Relative gain of the bound per iteration, below which single precision has done its work. */
+static const double SINGLE_GAIN = 1e-9;
 
 typedef fgi_trws_edge edge;
 typedef fgi_trws trws;
@@ -165,7 +165,10 @@ static void product(const fgi_model *m, const trws *s, const edge *e, int to_hi,
 /* Edges are not in the order of memory, their tables even less: ask early for what the next one needs. The hardware
  * follows once a table is being read. */
 static void prefetch_edge(const fgi_model *m, const trws *s, const edge *e) {
-    enum { LINE = 64, LINES = 8 };
+    enum {
+        LINE = 64, /* bytes of a cache line */
+        LINES = 8  /* lines of a table: then the hardware follows */
+    };
     const char *message = (const char *)(s->messages + e->message);
     PREFETCH(message);
     PREFETCH(message + LINE);

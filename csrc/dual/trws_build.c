@@ -169,7 +169,7 @@ static int by_number(const void *a, const void *b) {
 }
 
 static void sort(int32_t *edges, int64_t n) {
-    enum { FEW = 32 };
+    enum { FEW = 32 }; /* edges, which insertion sorts sooner */
     if (n > FEW) {
         qsort(edges, (size_t)n, sizeof *edges, by_number);
         return;
@@ -231,7 +231,10 @@ int fgi_trws_build_edges(const fgi_model *m, trws *s) {
 /* Floats hold scores in units of the largest table entry and the largest weight, as powers of two. Returns 0 where sums
  * of scores could overflow them nevertheless. */
 int fgi_trws_set_units(const fgi_model *m, trws *s) {
-    enum { LEAST = -1000, SAFE = 100 };
+    enum {
+        LEAST = -1000, /* exponent of a unit, at least: above those of subnormal numbers */
+        SAFE = 100     /* exponent of what is counted in units, at most: those of floats end at 127 */
+    };
     const fgi_structure *st = m->s;
     double table = 0, sum = 0, least_weight = INFINITY;
     for (int64_t t = 0; t < st->n_tables; t++) {

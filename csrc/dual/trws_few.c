@@ -33,7 +33,10 @@ void fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s) {
 /* On a grid the edges of one node lie next to those of the node before, on a random graph hardly ever; and tables of
  * several cache lines each are read in jumps on a grid, too. */
 int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s) {
-    enum { NEAR = 64, CACHE = 1 << 20 }; /* edges apart: within what was read just now; bytes of a second-level cache */
+    enum {
+        NEAR = 64,      /* edges apart: within what was read just now */
+        CACHE = 1 << 20 /* bytes of a second-level cache */
+    };
     const int64_t table_bytes = 8 * st->values_begin[st->n_tables];
     int64_t jumps = 0, last = 0;
     if (table_bytes > CACHE && st->max_card > 4) return 1;

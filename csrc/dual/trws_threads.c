@@ -107,7 +107,11 @@ static int has_waves(const fgi_model *m, fgi_trws *s) {
  * labels ask for the rest (dual/trws_few.c), once it is known where that is. */
 static void ask_for(const fgi_model *m, const fgi_trws *s, int64_t place) {
 #if defined(__GNUC__)
-    enum { FIRST = 6, LINE = 64, PER_LINE = 8 };
+    enum {
+        FIRST = 6,   /* visits whose data are asked for */
+        LINE = 64,   /* bytes of a cache line */
+        PER_LINE = 8 /* numbers of eight bytes in it */
+    };
     const int is_few = s->few[fgi_trws_node(m, s, place)] != 0;
     for (int64_t k = place; is_few && k < place + FGI_TRWS_COLD && k < m->s->n_vars; k += PER_LINE) {
         const int32_t i = fgi_trws_node(m, s, k);
@@ -167,7 +171,7 @@ static void add_up_block(const context *c, int64_t block) {
 /* Four whole blocks side by side, each in its order: a sum waits for its last addition, four of them for each other's
  * little. */
 static void add_up_four(const context *c, int64_t block) {
-    enum { FOUR = 4 };
+    enum { FOUR = 4 }; /* blocks */
     const fgi_trws_team *t = c->s->team;
     const double *decoded = t->decoded + block * FGI_TRWS_BLOCK, *record = t->record + 2 * block * FGI_TRWS_BLOCK;
     fgi_progress sums[FOUR];

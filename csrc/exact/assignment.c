@@ -16,10 +16,10 @@
 
 enum {
     MAX_ENTRIES = 20000000, /* entries in all tables together, as in edac */
-    CLOCK_WORK = 100000,
-    MOST_SHIFT = 24,
-    HORIZON = 6,     /* a node is split unless its ascent is likely to close it within so many sweeps (chosen) */
-    ROOT_PACE = 4000 /* the root's also goes on while a sweep adds its bound's part of so many (chosen) */
+    CLOCK_WORK = 100000,    /* work between two looks at the clock: below a millisecond */
+    MOST_SHIFT = 24,        /* bits that costs are scaled up by, at most: shares of them are whole numbers */
+    HORIZON = 6,            /* a node is split unless its ascent is likely to close it within so many sweeps (chosen) */
+    ROOT_PACE = 4000        /* the root's also goes on while a sweep adds its bound's part of so many (chosen) */
 };
 
 static const double SHARE = 0.25; /* a better labeling must be better by this share of the tolerance */

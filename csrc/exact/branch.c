@@ -27,7 +27,8 @@ enum {
 };
 
 /* An iteration that closes less than this share of what is left is the last one (decision 0016). */
-static const double ROOT_GAIN = 0.005, NODE_GAIN = 0.2;
+static const double ROOT_GAIN = 0.005;
+static const double NODE_GAIN = 0.2; /* the same at other nodes than the root */
 /* A better labeling must be better by this share of the tolerance, so that bounds may be off by the rest. */
 static const double SHARE = 0.25;
 /* A node must say before a sweep whether its error would hide the cutoff: the error may

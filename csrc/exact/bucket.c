@@ -5,9 +5,9 @@
 
 enum { INPUT_BASE, INPUT_ROW, INPUT_CONTIGUOUS, INPUT_GATHER };
 enum {
-    BLOCK_LIMIT = 512,
-    BLOCK_ENOUGH = 64
-}; /* joint states of a block: 4 KB, a part of the first cache; eight lines */
+    BLOCK_LIMIT = 512, /* joint states of a block, at most: 4 KB, a part of the first cache */
+    BLOCK_ENOUGH = 64  /* joint states that suffice: eight cache lines */
+};
 
 void fgi_bucket_free(fgi_bucket *b) {
     free(b->inputs);

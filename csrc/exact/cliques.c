@@ -14,11 +14,11 @@
 #include "model/draft.h"
 
 enum {
-    MOST_LITERALS = 8192,
-    MOST_MEMBERS = 63,
-    LEAST_VARIABLES = 3, /* a clique has more variables than a pair */
-    PAYS = 5,            /* cliques pay once they exclude PAYS pairs for every PAYS_OF members */
-    PAYS_OF = 4          /* members of cliques, for the row above */
+    MOST_LITERALS = 8192, /* labels of all variables: their pairs take 8 MB of bits */
+    MOST_MEMBERS = 63,    /* members of a clique: its factor has a state for each, and one for none */
+    LEAST_VARIABLES = 3,  /* a clique has more variables than a pair */
+    PAYS = 5,             /* cliques pay once they exclude PAYS pairs for every PAYS_OF members */
+    PAYS_OF = 4           /* members of cliques, for the row above */
 };
 static const int64_t MOST_WORK = 100000000; /* words: some tenths of a second */
 

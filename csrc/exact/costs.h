@@ -28,7 +28,10 @@
 /* Propagation does not chase less than this share of the room between lower and upper bound. Whole steps are hardly
  * ever below. */
 enum { FGI_COSTS_GRAIN_BITS = 12 };
-enum { FGI_COSTS_ARITY = 16, FGI_COSTS_CELLS = 4096 /* live states: a factor with more waits until it has fewer */ };
+enum {
+    FGI_COSTS_ARITY = 16,  /* variables of a factor, at most */
+    FGI_COSTS_CELLS = 4096 /* live states: a factor with more waits until it has fewer */
+};
 
 /* What has become of a factor: all of it is in unaries, no choice being left in it, or it is in a pairwise factor. */
 enum { FGI_SPENT = 1, FGI_MOVED = 2 };

@@ -3,7 +3,7 @@
 #define FGI_COSTS_PAIRS_H
 #include "model/model.h"
 
-enum { FGI_NO_PAIR = -1 };
+enum { FGI_NO_PAIR = -1 }; /* in place of a factor */
 
 typedef struct fgi_costs_pairs {
     int32_t *first; /* per factor: the first one of the same two variables; other arities: itself */

@@ -10,8 +10,8 @@
 
 enum {
     MAX_ENTRIES = 20000000, /* 160 MB */
-    CLOCK_WORK = 100000,
-    WORK_COST = 3 /* one unit of work here, in table entries of the other methods */
+    CLOCK_WORK = 100000,    /* work between two looks at the clock: below a millisecond */
+    WORK_COST = 3           /* one unit of work here, in table entries of the other methods */
 };
 
 static const double SHARE = 0.25; /* a better labeling must be better by this share of the tolerance */

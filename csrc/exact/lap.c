@@ -2,7 +2,7 @@
  * columns are reduced first, and what then costs nothing is taken where it is free. */
 #include "exact/lap.h"
 
-enum { NOBODY = -1 };
+enum { NOBODY = -1 }; /* in place of a row or column */
 
 typedef struct lap {
     int64_t *w;

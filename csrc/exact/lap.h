@@ -7,7 +7,7 @@
 
 #define FGI_LAP_NEVER 0x1000000000000000 /* 2^60: other costs are below 2^55, so that sums of a line do not overflow */
 
-enum { FGI_LAP_MOST = 40 };
+enum { FGI_LAP_MOST = 40 }; /* rows and columns: working memory is on the stack */
 
 /* Returns the least cost and leaves in w what each entry costs beyond the prices of its row and column, which add up to
  * that cost, and in `column` the column of each row; -1: there is no assignment, and w is as it was but for prices of

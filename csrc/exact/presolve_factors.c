@@ -59,9 +59,11 @@ int64_t ps_fix(ps_work *w) {
 
 /* ---- merging ------------------------------------------------------------------------------------------------ */
 
-/* A factor that takes others in becomes a table of 128 KB at most, which fits into a cache and has room for 14
- * variables of two labels; arity 16 allows for them all. */
-enum { MERGE_ARITY = 16, MERGE_STATES = 1 << 14 };
+/* What a factor that takes others in may become (decision 0016). */
+enum {
+    MERGE_ARITY = 16,      /* variables: more than as many states allow */
+    MERGE_STATES = 1 << 14 /* states: 128 KB, which fit into a cache */
+};
 
 static void sorted_scope(const int32_t *vars, int32_t n, int32_t *out) {
     for (int32_t k = 0; k < n; k++) {

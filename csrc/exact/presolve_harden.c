@@ -9,7 +9,7 @@
  * by many more hard constraints, and searches are hampered by them. */
 #include "exact/presolve.h"
 
-static const double FAR = 1e3; /* times the room: a penalty costs three digits or more (68 models: no matter) */
+static const double FAR = 1e3; /* times the room: a penalty costs three digits or more */
 
 /* The best score of a factor as it is in the original; what has been removed since is no harm. */
 static double factor_best(const ps_work *w, const ps_factor *f) {

@@ -312,11 +312,8 @@ static int64_t dominate_var(ps_work *w, int32_t var) {
  * for good. Small models, on which it costs nothing, are always done to the end; the first pass is given more time than
  * the later ones. */
 int64_t ps_dominate(ps_work *w) {
-    enum { TRIAL_VARS = 32 }; /* that are looked at before it may stop: fewer say little about the rest */
-    /* Work of a pass before it may stop (1e6: about a millisecond), and the share of labels it must remove. On the
-     * models of CANDIDATES half and twice of TRIAL_VARS take .83 and 1.03 of the work, of trial_work .97 and 1.00, of
-     * least_share 1.01 and .80; at most five models then differ, by 2.2 % of their entries or less but for an alignment
-     * (6 % more with half of the first and twice of the last) and a surface (7 % with the latter). */
+    enum { TRIAL_VARS = 32 }; /* variables looked at before it may stop: fewer say little (decision 0016) */
+    /* Work of a pass before it may stop (1e6: about a millisecond), and the share of labels that it must remove. */
     const double trial_work = w->dominance_passes++ == 0 ? 1e6 : 1e5, least_share = 0.02;
     int64_t removed = 0, n_seen = 0;
     double seen = 0, begin = w->work;

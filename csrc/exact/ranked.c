@@ -8,7 +8,7 @@
 #include "exact/eliminator.h"
 #include "fginfer_exact.h"
 
-enum { SPARE_CANDIDATES = 1024 };
+enum { SPARE_CANDIDATES = 1024 }; /* beyond twice those wanted, before the worst are thrown out */
 
 typedef struct candidate {
     double loss;

@@ -12,10 +12,10 @@
 #include "primal/labeling.h"
 #include "solver.h"
 
-/* Table entries of an iteration: the first slabs are thickened until they have enough, but not too many; others have at
- * most most. */
-enum { ENOUGH_WORK = 1000000, FIRST_WORK = 8000000, MOST_WORK = 200000000 };
 enum {
+    ENOUGH_WORK = 1000000,  /* table entries of an iteration: the first slabs are made thicker until they have them */
+    FIRST_WORK = 8000000,   /* table entries of an iteration with the first slabs, at most */
+    MOST_WORK = 200000000,  /* table entries of an iteration with thicker slabs, at most */
     LOG2_TABLE = 24,        /* logarithm of the entries in the largest table of an elimination: 128 MB */
     KEEP_ENTRIES = 1 << 24, /* entries of a level whose tables are kept for the way back, or else made again */
     STALL = 5,              /* iterations without a better bound after which alpha shrinks */
@@ -24,9 +24,11 @@ enum {
     COPY_WORK = 256,        /* what a copy costs besides tables, in entries */
     ORDER_STEPS = 4         /* that a variable of a factor takes before the search for an order begins */
 };
-/* The search for an elimination order takes ORDER_EFFORT steps. alpha begins at 1 and shrinks by SHRINK; below
- * LEVEL_ALPHA the slabs are made thicker, below LAST_ALPHA the thickest ones have converged (decision 0016). */
-static const double ORDER_EFFORT = 3e6, SHRINK = 0.7, LEVEL_ALPHA = 0.05, LAST_ALPHA = 1e-3;
+static const double ORDER_EFFORT = 3e6; /* steps of the search for an elimination order */
+/* alpha is the length of a step and begins at 1 (decision 0016). */
+static const double SHRINK = 0.7;       /* alpha is multiplied by this after a stall */
+static const double LEVEL_ALPHA = 0.05; /* below it the slabs are made thicker */
+static const double LAST_ALPHA = 1e-3;  /* below it the thickest slabs have converged */
 
 typedef enum stage { NEW_LEVEL, ELIMINATING, ASCENDING } stage;
 

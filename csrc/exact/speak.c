@@ -3,9 +3,9 @@
 #include <string.h>
 #include "model/marginal.h"
 
-/* Quanta, in what is left to close by each slot: of a node that goes on, and the first one tried to close one; then it
- * is divided by that (chosen). */
-static const double COARSE = 0.25, BOLD = 8;
+/* Quanta are in what is left to close by each slot (chosen). */
+static const double COARSE = 0.25; /* the quantum of a node that goes on */
+static const double BOLD = 8;      /* the first one tried to close a node, and what it is then divided by */
 
 static int64_t n_messages(const fgi_node *p) {
     if (p->n_slots == 0) return 0;
@@ -94,7 +94,7 @@ static void drop_forbidden(fgi_node *p) {
 
 /* What most of the first few labels have in common: of messages only differences count. */
 static double common(const double *steps, const double *unary, int32_t card) {
-    enum { LOOKED_AT = 8 };
+    enum { LOOKED_AT = 8 }; /* labels */
     double best = 0;
     int most = 0;
     for (int32_t a = 0, seen = 0; a < card && seen < LOOKED_AT; a++) {

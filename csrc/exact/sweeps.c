@@ -7,10 +7,12 @@
  * exact. */
 #include "exact/costs.h"
 
-/* Sweeps over which the gain is measured, and most sweeps in all; LEAST_GAIN of what is left is to be gained (decision
- * 0016). */
-enum { LOOKED_AT = 4, MOST_SWEEPS = 400 };
-static const double LEAST_GAIN = 0.01;
+/* Decision 0016 has what half and twice of these numbers do. */
+enum {
+    LOOKED_AT = 4,    /* sweeps over which the gain is measured */
+    MOST_SWEEPS = 400 /* in all */
+};
+static const double LEAST_GAIN = 0.01; /* part of what is left that sweeps have to gain to go on */
 
 /* Does the factor have a variable after i in this direction? */
 static int goes_on(const fgi_costs *c, int32_t f, int32_t i, int forward) {

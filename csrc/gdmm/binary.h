@@ -14,7 +14,7 @@ enum {
 /* The relaxation leaves many variables near 1/2, where a negative factor between two of them asks for nothing: only
  * when all else has settled are the factors of variables below this made active, too. */
 #define BINARY_SURELY_ON 0.75
-#define BINARY_ON 1e-9
+#define BINARY_ON 1e-9 /* a variable counts as on above it in the end: rounding is below */
 
 typedef struct binary_link { /* an active factor */
     int32_t i, j;

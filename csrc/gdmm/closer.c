@@ -10,9 +10,10 @@
 #include <string.h>
 #include "gdmm/sweep.h"
 
-/* The margin is this part of the way from the maximum down to the middle of hat, and at most this part of the mean
- * range of the factors' scores, where most labels are forbidden (decision 0016). */
-static const double MARGIN_OF_SPREAD = 0.3, MARGIN_OF_RANGE = 0.2;
+/* The margin is this part of the way from the maximum down to the middle of hat (decision 0016). */
+static const double MARGIN_OF_SPREAD = 0.3;
+/* Where most labels are forbidden it is at most this part of the mean range of the factors' scores. */
+static const double MARGIN_OF_RANGE = 0.2;
 /* Decision 0016 has what half and twice of these numbers do. */
 enum {
     SURE = 4,    /* labels looked at first */

@@ -8,12 +8,12 @@
 static const double PIECE_RATE = 2e8; /* operations of an ascent in a second, or so: between two looks at the clock */
 /* Work of the search per work of the passes: a fourth of all, so that at worst the bound comes a third later. */
 static const double SEARCH_SHARE = 0.33;
-/* Iterations on large domains: those whose relaxation is tight mostly end before. On five small models 50 and 200, and
- * half and twice the share, gave the same labelings after 400: rounding had found them. */
+/* Iterations on large domains before the search begins: those whose relaxation is tight mostly end before (decision
+ * 0016). */
 static const int64_t SEARCH_AFTER = 100;
-/* After convergence: passes' worth of operations without an improvement, and at most so many operations.
- * Chosen, not measured: nothing else is left to do then. */
-static const double SEARCH_PASSES = 1e4, SEARCH_PATIENCE = 1.5e9;
+/* After convergence nothing else is left to do, and the search goes on for as long as one of these says (chosen). */
+static const double SEARCH_PASSES = 1e4;     /* passes' worth of operations without an improvement */
+static const double SEARCH_PATIENCE = 1.5e9; /* operations without one, at most */
 
 /* ---- rounding ----------------------------------------------------------------------------------------------- */
 

@@ -17,9 +17,10 @@ static const int64_t BOUND_EVERY = 8;
 static const int64_t SWEEP_WINDOW = 10; /* sweeps that are looked at together */
 /* Sweeps go on while a window gains this part of what sweeps have gained before, or of the gap (decision 0016). */
 static const double SWEEP_GAIN = 0.01;
-/* The ratio of the residuals is kept within BALANCE x or / SLACK, by steps below the factor of 2 that Boyd et al.
- * (2011) name (decision 0016). */
-static const double RHO_STEP = 1.5, RHO_BALANCE = 10, RHO_SLACK = 5;
+/* Residual balancing (Boyd et al. 2011; decision 0016). */
+static const double RHO_STEP = 1.5;   /* rho changes by this factor */
+static const double RHO_BALANCE = 10; /* the ratio of the residuals that is aimed at */
+static const double RHO_SLACK = 5;    /* rho stays where the ratio is within this factor of it */
 
 /* Sweeps stand still: this part of the bound in a window of them. Chosen: above its rounding, and below what anybody
  * would wait for. */

@@ -18,9 +18,11 @@
 #define GDMM_IS_FORBIDDEN(mu) ((mu) >= 0.5 * GDMM_FORBIDDEN)
 #define GDMM_LARGEST 0x1p500 /* largest magnitude of a model: multipliers never come near GDMM_FORBIDDEN then */
 
-/* Bounds on a product are made of so many rows of a sliced table, by the largest messages, at first and at least
- * (decision 0016). */
-enum { GDMM_FIRST_ROWS = 32, GDMM_LEAST_ROWS = 8 };
+/* Bounds on a product are made of the rows of a sliced table that have the largest messages (decision 0016). */
+enum {
+    GDMM_FIRST_ROWS = 32, /* rows at first */
+    GDMM_LEAST_ROWS = 8   /* rows at least */
+};
 enum { GDMM_SLOTS = 4096 }; /* per block of a pass over slots */
 enum { GDMM_BLOCK = 16 };   /* indices per block of a parallel pass, and per partial sum of a reduction */
 enum { GDMM_LONGER = 8 };   /* pieces of several threads: to wake them takes as long as a tenth of a piece of one */

@@ -12,15 +12,14 @@
 #include "model/marginal.h"
 #include "gdmm/gdmm.h"
 
-/* Operations of an ascent and of its first scores, per label of a message. A look is worth it where a sweep costs this
- * many times more. */
-static const double ASCENT_WORK = 4, LOOK_WORTH = 8;
-/* And no look takes more than this part of a half sweep: the ascent is left where it is then. */
+static const double ASCENT_WORK = 4; /* operations of an ascent and its first scores, per label of a message */
+static const double LOOK_WORTH = 8;  /* a look is worth it where a sweep costs so many times more */
+/* No look takes more than this part of a half sweep: the ascent is left where it is then. */
 static const double LOOK_SHARE = 0.15;
 /* A trial: the gap is at most this part of what the ranges of all factors add up to. */
 static const double NEARLY_TIGHT = 0.01;
-/* A window of iterations must leave at most this part of the gap, and the trial may cost so many half sweeps. */
-static const double WINDOW_LEAVES = 0.8, TRIAL_SWEEPS = 4;
+static const double WINDOW_LEAVES = 0.8; /* a window of iterations must leave at most this part of the gap */
+static const double TRIAL_SWEEPS = 4;    /* half sweeps that a trial may cost */
 /* An update of a factor with about one active state, in entries of a table read whole: one to two microseconds. */
 static const double UPDATE_WORK = 6000;
 
@@ -45,7 +44,7 @@ static void finish_look(gdmm *g) {
 
 /* Returns 1 when the look is over. */
 int gdmm_look_step(gdmm *g) {
-    enum { PIECE = 200000 };
+    enum { PIECE = 200000 }; /* operations between two looks at the clock */
     const fgi_structure *st = g->model->s;
     if (!g->looking) {
         fgi_solver_trivial_bound(g->solver);

@@ -405,7 +405,13 @@ static void begin_sweeps(gdmm *g) {
 
 int gdmm_prepare_step(gdmm *g) {
     enum { BEGIN, LOOK, ROOM, ORDERS, MEASURE, FILL, VARIABLES, FACTORS, SWEEPS, LINKS, LOAD, END };
-    enum { VARIABLES_EACH = 64, FACTORS_EACH = 1024, FACTORS_PIECE = 16 * FACTORS_EACH, SLOTS_PIECE = 16 };
+    /* What a thread takes at a time, and what is done between two looks at the clock. */
+    enum {
+        VARIABLES_EACH = 64,               /* variables at a time */
+        FACTORS_EACH = 1024,               /* factors at a time */
+        FACTORS_PIECE = 16 * FACTORS_EACH, /* factors between two looks */
+        SLOTS_PIECE = 16                   /* blocks of slots between two looks */
+    };
     const fgi_structure *st = g->model->s;
     double seconds = 0; /* counted by the caller */
     int done = 1;

@@ -65,7 +65,7 @@ static void make_links(void *context, int64_t begin, int64_t end, int worker) {
 }
 
 int gdmm_sweep_link_step(gdmm *g, double *seconds) {
-    enum { PIECE = 16 * GDMM_SLOTS };
+    enum { PIECE = 16 * GDMM_SLOTS }; /* slots between two looks at the clock */
     return gdmm_advance(g, g->n_slots, GDMM_SLOTS, PIECE, make_links, seconds);
 }
 
@@ -128,7 +128,7 @@ static void load_blocks(void *context, int64_t begin, int64_t end, int worker) {
 
 /* Takes over the multipliers of the slots; the next sweep is a forward one. */
 int gdmm_sweep_load_step(gdmm *g, double *seconds) {
-    enum { PIECE = 16 };
+    enum { PIECE = 16 }; /* blocks of slots between two looks at the clock */
     gdmm_sweep *s = g->sweep;
     const int64_t blocks = gdmm_slot_blocks(g);
     if (!gdmm_advance(g, blocks, 1, PIECE, is_blank(g) ? load_nothing : load_blocks, seconds)) return 0;

@@ -9,22 +9,25 @@
 #include "gdmm/gdmm.h"
 #include "model/marginal.h"
 
-/* Costs in entries of a table read whole (0.3 ns in cache, 0.4 not), measured on tables of 100 to 4000 labels that are
- * smooth, have few distinct scores, or are random: slicing a table, per entry; a product with a sliced one, per label;
- * a factor's products until nine tenths of the way to the best bound are closed; and an iteration of a factor with
- * sparse messages (10 to 20 us, whatever its size). */
-static const double SLICING = 20, SLICED_LABEL = 100, PRODUCTS = 10, SPARSE_ITERATION = 50000;
-/* Slots are dense up to so many labels in all messages, some 50 bytes each; up to more where variables have few labels,
- * of which a list would hold most anyway (decision 0016). */
-static const int64_t DENSE_LABELS = 20000000, DENSE_FEW = 60000000;
-enum { FEW_LABELS = 64 };
-/* Beyond these, messages have room for sweeps alone (8 bytes a label), as long as they are so few and a variable has
- * enough labels for the rest of a message not to matter (decision 0019). */
-static const int64_t SWEPT_LABELS = 150000000, SWEPT_EACH = 16;
+/* Costs, in entries of a table that is read whole (decision 0016). */
+static const double SLICING = 20;             /* slicing a table, per entry */
+static const double SLICED_LABEL = 100;       /* a product with a sliced table, per label */
+static const double PRODUCTS = 10;            /* products of a factor until nine tenths of a run's gain is there */
+static const double SPARSE_ITERATION = 50000; /* an iteration of a factor with sparse messages, whatever its size */
+/* Slots are dense up to so many labels in all messages, some 50 bytes each (decision 0016). */
+static const int64_t DENSE_LABELS = 20000000;
+/* The same where variables have few labels, of which a list would hold most anyway. */
+static const int64_t DENSE_FEW = 60000000;
+enum { FEW_LABELS = 64 }; /* labels of such a variable */
+/* Beyond these, messages of no more labels have room for sweeps alone, 8 bytes a label (decision 0019). */
+static const int64_t SWEPT_LABELS = 150000000;
+/* Then a variable must have as many labels, for the rest of a message not to matter. */
+static const int64_t SWEPT_EACH = 16;
 /* Entries beyond which products with an even table are listed (oracle/sliced.h, decision 0016). */
 static const int64_t FAR = 1 << 25;
-enum { SMALL = 64 };             /* entries: below nobody would know the difference */
-enum { TRIALS = 12, WORTH = 2 }; /* products after which a sliced table must have read less than this part of it */
+enum { SMALL = 64 };  /* entries: below nobody would know the difference */
+enum { TRIALS = 12 }; /* products after which a sliced table must have paid */
+enum { WORTH = 2 };   /* it has if one part in so many was read, or less */
 
 static int64_t table_states(const gdmm *g, int64_t t) {
     return g->model->s->values_begin[t + 1] - g->model->s->values_begin[t];

@@ -19,7 +19,7 @@ struct fgi_numbers {
     uint32_t *begin;
 };
 
-enum { MOST_TOKENS = FGI_PART / 2 };
+enum { MOST_TOKENS = FGI_PART / 2 }; /* tokens of a part: each needs two bytes */
 
 fgi_numbers *fgi_numbers_create(int threads, int log_values) {
     fgi_numbers *x = fgi_calloc(1, sizeof *x);

@@ -18,19 +18,20 @@ static inline int fgi_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '
 
 /* FGI_SMALL_PIECES is for the fuzzer: short texts then go the way of long ones. */
 #ifdef FGI_SMALL_PIECES
-enum { FGI_MAX_TOKEN = 200, FGI_TOGETHER = 160, FGI_PART = 48 };
+#define FGI_SIZE(usual, small) small
 #else
-enum {
-    FGI_MAX_TOKEN = 4096,   /* bytes: a longer word is no number that anybody writes */
-    FGI_TOGETHER = 1 << 18, /* bytes: so much text is worth waking other threads */
-    FGI_PART = 1 << 16      /* bytes that one of them reads at a time: half a millisecond */
-};
+#define FGI_SIZE(usual, small) usual
 #endif
+enum {
+    FGI_MAX_TOKEN = FGI_SIZE(4096, 200),   /* bytes: a longer word is no number that anybody writes */
+    FGI_TOGETHER = FGI_SIZE(1 << 18, 160), /* bytes: so much text is worth waking other threads */
+    FGI_PART = FGI_SIZE(1 << 16, 48)       /* bytes that one of them reads at a time: half a millisecond */
+};
 
 enum { FGI_NEAR_END = 64 }; /* bytes before the end of a text, where words of it are not read any more */
 
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define FGI_WORD_SCAN 1
+#define FGI_WORD_SCAN 1 /* words are read eight bytes at a time */
 /* Bytes of a token at the start of a word of text: 0 .. 7, or 8 if it does not end in there. Blanks are all bytes <= '
  * '. */
 static inline int fgi_token_length(uint64_t word) {

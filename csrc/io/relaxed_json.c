@@ -3,9 +3,8 @@
 #include <string.h>
 #include "base/util.h"
 
-enum {
-    LONGEST = 1 << 20
-}; /* bytes of a word: without a limit, a small compressed file could fill the memory with one */
+/* Bytes of a word: without a limit, a small compressed file could fill the memory with one. */
+enum { LONGEST = 1 << 20 };
 enum { IN_WORD, BLANK, OPENS, CLOSES, QUOTE };
 
 static int kind_of(char c) {

@@ -12,9 +12,11 @@
 
 typedef enum phase { TYPE, N_VARS, CARDS, N_FACTORS, ARITY, SCOPE, TABLE_SIZE, ENTRIES, DONE } phase;
 
-/* Labels of variables without factors cost memory that the file never pays for: so many, and so many more per variable.
- */
-enum { LONELY_LABELS = 1 << 20, LONELY_LABELS_EACH = 256 };
+/* Labels of variables without factors cost memory that the file never pays for, so there is a limit on them. */
+enum {
+    LONELY_LABELS = 1 << 20, /* labels in any file */
+    LONELY_LABELS_EACH = 256 /* more labels for every variable */
+};
 
 struct fgi_uai {
     fgi_words words;

@@ -13,7 +13,10 @@
 
 typedef enum stage { HEAD, CARDS, COUNT, SCOPES, TABLE_SIZE, ENTRIES, END } stage;
 
-enum { MEMO_BITS = 10, ROOM = 256 };
+enum {
+    MEMO_BITS = 10, /* 2^MEMO_BITS numbers that were written lately are kept with their text */
+    ROOM = 256      /* bytes that a piece of text may take: a number takes less than a hundred */
+};
 
 typedef struct memo {
     uint64_t bits; /* the score's */

@@ -30,10 +30,11 @@ typedef enum phase {
     DONE
 } phase;
 
-enum { LONGEST_NAME = 1 << 20 };
+enum { LONGEST_NAME = 1 << 20 };                        /* bytes */
 enum { REPEATED = 1000000 };                            /* tuples that may be given again (the last counts) */
 static const int64_t HUGE_NUMBER = 1000000000000000000; /* 10^18: larger ones need not be told apart */
-enum { SHORT_NUMBER = 18, LONGEST_NUMBER = 19 };        /* digits; characters of a number in a tuple */
+enum { SHORT_NUMBER = 18 };                             /* digits that fit into 64 bits, whichever they are */
+enum { LONGEST_NUMBER = 19 };                           /* characters of a number in a tuple */
 
 /* A function that others may share. */
 typedef struct shared {

@@ -10,7 +10,7 @@ static fgi_rc fail_list(
     w->failed = 1;
     if (!err) return FGI_BAD_FORMAT;
     vsnprintf(err->message, sizeof err->message, format, arguments);
-    enum { ROOM = 60 };
+    enum { ROOM = 60 }; /* characters of a word that an error shows */
     int64_t shown = n <= ROOM ? n : ROOM - 3;
     for (int64_t k = 0; k < shown; k++) err->token[k] = (unsigned char)word[k] >= ' ' && word[k] != 127 ? word[k] : '?';
     if (shown < n) {

@@ -6,10 +6,11 @@
 #include "learn/learn.h"
 #include <string.h>
 
-/* Passes between two looks, the factor by which rho changes, the ratio of the residuals below which it stays, and
- * what agreement is worth against still messages (decision 0016). */
-enum { EVERY = 5 };
-static const double FACTOR = 1.5, RATIO = 2.0, WORTH = 3.0;
+/* Decision 0016 has what other values of these do. */
+enum { EVERY = 5 };               /* passes between two looks */
+static const double FACTOR = 1.5; /* rho changes by it */
+static const double RATIO = 2.0;  /* ratio of the residuals up to which rho stays */
+static const double WORTH = 3.0;  /* what agreement is worth against still messages */
 
 double fgi_residuals_balance(fgi_residuals *r) {
     if (++r->passes < EVERY) return 1.0;

@@ -3,7 +3,7 @@
 #include "learn/learn.h"
 #include "base/array.h"
 
-enum { WHOLE = FGI_ROW_SIZES - 1 };
+enum { WHOLE = FGI_ROW_SIZES - 1 }; /* the size of a row with every label */
 
 /* Rows with more than a quarter of the labels are whole: a vector instruction adds four neighbours at once. */
 static inline int fills(const fgi_rows *r, int64_t count) { return 4 * count > r->labels; }

@@ -7,7 +7,7 @@
 #define FGI_ROWS_H
 #include "base/util.h"
 
-enum { FGI_ROW_SIZES = 33 };
+enum { FGI_ROW_SIZES = 33 }; /* powers of two up to 2^31, and all labels */
 
 typedef struct fgi_rows {
     int64_t n; /* features */

@@ -5,8 +5,8 @@
 enum { MOST_TERMS = 20000000 };        /* a look at more takes a tenth of a second and longer, without a clock */
 static const double LEAST_STEP = 1e-5; /* share of the largest cost: finer steps do not help */
 static const double SAME = 1e-7;       /* share of a step: closer than this is the same */
-static const double MOST_ERROR =
-    5e-10; /* share of a step: a search, too, may not notice differences below it, which are rounding */
+/* Share of a step: a search, too, may not notice differences below it, which are rounding. */
+static const double MOST_ERROR = 5e-10;
 
 /* Costs are maximum - score >= 0. The greatest common step so far; 0: none seen yet, negative: there is none. */
 typedef struct divisor {

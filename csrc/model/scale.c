@@ -8,7 +8,8 @@
 #include "model/model.h"
 
 /* Scores within these are as good as any: nothing overflows when they are squared. */
-static const double LEAST_SCALE = 0x1p-128, LARGEST_SCALE = 0x1p128;
+static const double LEAST_SCALE = 0x1p-128;  /* the least of them */
+static const double LARGEST_SCALE = 0x1p128; /* the largest of them */
 
 /* ---- the unit ----------------------------------------------------------------------------------------------- */
 
@@ -311,7 +312,10 @@ fgi_rc fgi_model_normalised(const fgi_model *m, fgi_model **out, int *exponent, 
 }
 
 static fgi_rc scaled(const fgi_model *m, double largest, fgi_model **out, int *exponent, fgi_error *err) {
-    enum { LEAST = -1000, MOST = 1000 }; /* exponents of weights and scores */
+    enum {
+        LEAST = -1000, /* exponents that weights and scores may get */
+        MOST = 1000    /* the largest one */
+    };
     const fgi_structure *s = m->s;
     *exponent = 0;
     if (largest == 0 || (largest >= LEAST_SCALE && largest <= LARGEST_SCALE)) return unchanged(m, out, err);

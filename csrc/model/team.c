@@ -92,7 +92,7 @@ int fgi_walk_is_over(const fgi_walker *k) {
 }
 
 int32_t fgi_walk_cut(const fgi_walker *k, int32_t n, int thread) {
-    enum { LINE = 8 };
+    enum { LINE = 8 }; /* doubles of a cache line */
     const int threads = k->walk->team->threads;
     return thread == threads ? n : (int32_t)((int64_t)n * thread / threads / LINE * LINE);
 }

@@ -52,14 +52,14 @@ typedef struct plan {
 
 /* Has the caller changed its mind? Asked now and then, for the loops over all variables. */
 static int stopped(const plan *d, int64_t i) {
-    enum { NOW_AND_THEN = 1 << 14 };
+    enum { NOW_AND_THEN = 1 << 14 }; /* variables */
     return i % NOW_AND_THEN == 0 && d->stop && atomic_load_explicit(d->stop, memory_order_relaxed);
 }
 
 /* In a random graph factors are anywhere: asks early for one that comes up soon, at place k of all adjacencies. */
 static inline void ask_ahead(const fgi_structure *st, int64_t k) {
 #if defined(__GNUC__)
-    enum { AHEAD = 16 };
+    enum { AHEAD = 16 }; /* adjacencies: about as long as memory takes */
     if (k + AHEAD < st->adj_begin[st->n_vars]) __builtin_prefetch(fgi_factor_vars(st, st->adj[k + AHEAD]));
 #else
     (void)st;

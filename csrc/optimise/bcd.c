@@ -8,10 +8,9 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, BLOCK_GRADIENT, AGAIN_GRADIENT, TRIAL_VALUE, BACK_VALUE };
 
-/* Blocks that the coordinates are cut into, and the share of its violation at which a block is left. This is a
- * baseline, to be compared by gradients (decision 0016). */
-#define MOST_BLOCKS 32
-#define ENOUGH 0.1
+/* The method is a baseline, to be compared by gradients (decision 0016). */
+#define MOST_BLOCKS 32 /* blocks that the coordinates are cut into */
+#define ENOUGH 0.1     /* share of its violation at which a block is left */
 
 typedef struct bcd {
     int64_t blocks, width;               /* the last block may be shorter */

@@ -136,7 +136,7 @@ static int refresh(fgi_compact *c) {
 }
 
 /* Between the curvature along s, y's / s'Hs, and its upper mean y'H^-1 y / y's: with the first alone every second step
- * is too long, with the second steps are short (on OCR 99, 76 and 87 values to 1e-4, for 67, 71 and 86 steps). */
+ * is too long, with the second steps are short (decision 0016). */
 static double middle(double yy, double ss) { return sqrt(yy / ss); }
 
 void fgi_compact_scale(fgi_compact *c, const double *h) {

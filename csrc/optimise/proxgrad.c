@@ -6,9 +6,8 @@
 
 enum { FIRST_VALUE = FGI_FIRST_PHASE, FIRST_GRADIENT, AHEAD_VALUE, AHEAD_GRADIENT, STEP_VALUE, CHECK_GRADIENT };
 
-/* L is multiplied by these after a step, and after one that was too long (decision 0016). */
-#define FALL 0.9
-#define RISE 2.0
+#define FALL 0.9 /* L is multiplied by this after a step (decision 0016) */
+#define RISE 2.0 /* L is multiplied by this after a step that was too long (decision 0016) */
 
 typedef struct proxgrad {
     double *x, *v, *g; /* the last iterate; the point ahead; the gradient there */

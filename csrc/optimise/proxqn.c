@@ -16,17 +16,14 @@ enum { FIRST_VALUE = FGI_FIRST_PHASE, ALL_GRADIENT, TRIAL_VALUE, SET_GRADIENT, B
 
 /* The violation that an epoch asks for, against the one it begins with (decision 0016). */
 #define COOLING 0.2
-/* Coordinates may join up to FIRST_SHARE of all, or GROWTH for each that is not zero; 100 always may (decision
- * 0016). */
-#define FIRST_SHARE (1.0 / 256)
-#define GROWTH 2.0
+/* The larger of these two limits how many coordinates may join; 100 always may (decision 0016). */
+#define FIRST_SHARE (1.0 / 256) /* a share of all coordinates */
+#define GROWTH 2.0              /* coordinates for each that is not zero */
 /* Coordinates that do not pull may stay in the working set all the same, as the paper has it, unless there are more
- * than this of them: each takes some 400 bytes, and a step of every pass. With 5.3 million weights of 588 labels all
- * stayed, and the first step took 25 s and 2 GB (.2 s without them). */
+ * than this of them: each takes some 400 bytes, and a step of every pass (decision 0016). */
 #define IDLE 100000
-/* Bins of pulls: 8 while they halve, down to 2^-32 of the strongest. */
-#define BINS_A_HALF 8.0
-#define PULL_BINS 257
+#define BINS_A_HALF 8.0 /* bins of pulls while these halve */
+#define PULL_BINS 257   /* bins in all: down to 2^-32 of the strongest pull */
 /* Second derivatives below this share of their mean count as that much. It holds where a feature has next to no
  * curvature (decision 0016). */
 #define FLOOR 1e-3

@@ -18,9 +18,11 @@
 #include "oracle/internal.h"
 #include "oracle/lazy.h"
 
-/* From so many columns that can still win beside a row, its sorted list is walked first, for at most so many entries
- * (decision 0016). */
-enum { LEAST_AHEAD = 5, MOST_AHEAD = 16 };
+/* Where many columns can still win beside a row, its sorted list is walked first (decision 0016). */
+enum {
+    LEAST_AHEAD = 5, /* columns from which on it is */
+    MOST_AHEAD = 16  /* entries of the list, at most */
+};
 
 typedef struct search {
     fgi_access *x;

@@ -516,7 +516,7 @@ static int products_prefers_scan(const fgi_oracle_query *q) { return !products_o
 
 /* An index is asked for as many labels as have messages, and finds many of them more slowly than a scan does. */
 static int64_t products_patience(const fgi_oracle_query *q) {
-    enum { LABELS_PER_WANTED = 8 };
+    enum { LABELS_PER_WANTED = 8 }; /* fewer labels for each that is wanted are scanned */
     const int64_t messages = q->messages ? q->messages->n : 0;
     return LABELS_PER_WANTED * (messages + q->n_excluded + q->n_best) > products_of(q)->n_labels ? 0 : INT32_MAX;
 }

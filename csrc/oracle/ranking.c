@@ -176,9 +176,11 @@ static int ranking_prefers_scan(const fgi_oracle_query *q) {
     return 0; /* the top is O(1) */
 }
 
-/* A step of a walk costs as much as some thirty items of a scan, a message as much as one; see
- * bench/papers/adversarial.py. */
-enum { PATIENT_AT_LEAST = 2, SCANNED_PER_STEP = 100 };
+/* A step of a walk costs as much as some thirty items of a scan, a message as much as one (decision 0012). */
+enum {
+    PATIENT_AT_LEAST = 2,  /* steps of any walk */
+    SCANNED_PER_STEP = 100 /* items of a scan for each further step */
+};
 
 static int64_t ranking_patience(const fgi_oracle_query *q) {
     const int64_t n = ranking_of(q)->n, messages = q->messages ? q->messages->n : 0;

@@ -79,7 +79,10 @@ void fgi_scan_pair(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *b
 
 /* Bounds first; then the rows in their order, until the best of them is exact. */
 fgi_rc fgi_search_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best) {
-    enum { ROWS = 32, FEW = 8 }; /* bounds are made of so many rows, as in gdmm/gdmm.h; one row in FEW is read */
+    enum {
+        ROWS = 32, /* rows that bounds are made of, as in gdmm/gdmm.h */
+        FEW = 8    /* one row in so many is read, at most */
+    };
     const int32_t rows = t->view.rows;
     double *row_max = room_for_rows(w);
     fgi_loose_marginals m = {&t->view, t->slices, 0, w->by_label[1], w->implicit, w, 0, 0};

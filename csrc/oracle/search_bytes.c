@@ -4,7 +4,11 @@
 #include <string.h>
 #include "base/util.h"
 
-enum { ROW = 127, QUERY = 63, LANES = 4 /* sums side by side: one would wait for itself */ };
+enum {
+    ROW = 127,  /* the largest code of a row */
+    QUERY = 63, /* the largest code of a query: two products fit into 16 bits */
+    LANES = 4   /* sums side by side: one would wait for itself */
+};
 
 /* Single precision is rounded to nearest: a little more than the number is never less than it. */
 static float upper(double x) { return (float)(x * (1 + 0x1p-20) + FLT_MIN); }

@@ -22,7 +22,10 @@ static int64_t finalists(const fgi_one_query *o, int64_t candidates) {
 /* The inner products of rows that lie anywhere: the memory is asked for them beforehand. */
 static void compute(const fgi_search *s, const fgi_one_query *o, const int32_t *labels, int64_t n,
     fgi_search_scratch *w, fgi_top *top) {
-    enum { AHEAD = 8, LINE = 16 }; /* rows; floats of a cache line. 4 to 32 rows ahead made no difference */
+    enum {
+        AHEAD = 8, /* rows */
+        LINE = 16  /* floats of a cache line */
+    };
     for (int64_t k = 0; k < n + AHEAD; k++) {
         if (k < n) {
             const float *row = fgi_search_at(s, labels[k]);

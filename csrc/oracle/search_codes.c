@@ -236,7 +236,7 @@ static int shift_of(const fgi_codes *c) {
 
 /* ---- the best of a list ----------------------------------------------------------------------------------------- */
 
-enum { BINS = 256 };
+enum { BINS = 256 }; /* bins of values: two rounds of them tell 16 bits apart */
 
 /* The bin in which the `want`-th largest of the values from `low` to low + width - 1 lies, bins of 2^shift values each;
  * *want becomes its place in that bin. */

@@ -100,8 +100,7 @@ static fgi_rc check_sizes(int64_t n, int32_t d, int64_t stride, const fgi_search
     return FGI_OK;
 }
 
-/* Exact search wants small clusters (on 10^5 clustered rows of 32 numbers 1264 clusters touched 13 % of the rows, 2500
- * only the centres), approximate search and building want few. */
+/* Exact search wants small clusters, approximate search and building want few (decision 0016). */
 static int32_t default_clusters(int64_t rows) {
     const int64_t c = (int64_t)(6.0 * sqrt((double)rows)), most = rows / 40;
     return (int32_t)(c < most ? c : most > 1 ? most : 1);

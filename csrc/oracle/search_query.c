@@ -10,10 +10,9 @@
 #include "base/util.h"
 #include "oracle/search_query.h"
 
-/* Shares of all rows. A query that has seen LOOKED of them goes on if fewer than SCAN of them are still to come,
- * since a row of its own costs about ten times one in a shared scan. Answers do not depend on these shares (decision
- * 0016). */
-static const double LOOKED = 0.01, SCAN = 0.1;
+/* Shares of all rows; answers do not depend on them (decision 0016). */
+static const double LOOKED = 0.01; /* a query that has seen so many decides whether to go on */
+static const double SCAN = 0.1;    /* it does if fewer are to come: a row costs ten times one in a shared scan */
 enum {
     RETRY = 16, /* where bounds did not help, one query in so many tries them again */
     FEWEST = 16 /* clusters, below which the first one would be too much to look at */

@@ -61,7 +61,7 @@ static int is_even(const double *row, int32_t cols) {
 }
 
 int fgi_sliced_is_even(const double *values, int32_t rows, int32_t cols) {
-    enum { SEEN = 16 };
+    enum { SEEN = 16 }; /* rows that are looked at, evenly spread */
     int32_t even = 0;
     for (int64_t p = 0; p < SEEN; p++) even += is_even(values + (2 * p + 1) * rows / (2 * SEEN) * cols, cols);
     return 2 * even > SEEN;
@@ -271,7 +271,7 @@ static int may_raise(
 /* Are so many cells to be read that it is better to read whole rows? By a few of the n rows listed. */
 static int is_crowded(
     const fgi_sliced *s, double w, int side, const double *h, double cap, const int32_t *rows, int32_t n) {
-    enum { PROBES = 4 };
+    enum { PROBES = 4 }; /* rows that are looked at */
     int32_t hits = 0;
     for (int32_t c = 0; c < s->n_cells[side]; c++) {
         const double floor = floor_of(s, w, side, cap, c);
@@ -284,7 +284,7 @@ static int is_crowded(
  * for that is not read. Returns the entries read. */
 static int64_t raise_by_rows(const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *h, double cap,
     const int32_t *rows, int32_t n, double *out) {
-    enum { SOME = 64 };
+    enum { SOME = 64 }; /* rows at a time: what they raise lifts the floor for those that follow */
     const int32_t n_to = s->n[1 - side];
     int64_t read = 0;
     if (n == 0) return 0;
@@ -314,7 +314,7 @@ static int64_t raise_by_rows(const fgi_sliced *s, const fgi_kernels *k, double w
 /* Where the largest h are, in their order: how many, then their places, in the room of the peaks. Tens of them decide
  * most results where scores are random. */
 static void list_first(const double *h, int32_t n, int32_t *list) {
-    enum { MOST = 128 };
+    enum { MOST = 128 }; /* places listed */
     const int32_t room = 2 * (int32_t)fgi_sliced_cells(n) - 1, most = room < MOST ? room : MOST;
     int32_t have = 0, *at = list + 1;
     double bar = -INFINITY;

@@ -18,7 +18,8 @@
 enum { SCAN_UP_TO = 80 * 80 };
 
 /* Far from underflow: once a table is scaled, no product of an entry that is set and the scale rounds to 0. */
-static const double LEAST_SCALE = 0x1p-200, LEAST_STORED = 0x1p-700;
+static const double LEAST_SCALE = 0x1p-200;  /* the least scale of a table */
+static const double LEAST_STORED = 0x1p-700; /* the least entry that is stored; others are set to 0 */
 
 /* ---- entries by row and column ----------------------------------------------------------------------------------- */
 

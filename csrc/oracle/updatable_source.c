@@ -231,11 +231,16 @@ static fgi_rc updatable_marginals(const fgi_oracle_query *q, int32_t side, fgi_o
 
 static int updatable_prefers_scan(const fgi_oracle_query *q) { return table_of(q)->dense != NULL; }
 
-/* A scan goes through entries and labels. An entry of a search, looked up in the hash, costs as much as up to ten of
- * them, beyond the cache as thirty, and eight messages as much as an entry. See
- * bench/papers/adversarial.py. */
+/* A scan goes through entries and labels; an entry of a search is looked up in the hash. So long may a search be for
+ * the scan that follows to cost a third more (decision 0012). */
 static int64_t updatable_patience(const fgi_oracle_query *q) {
-    enum { CACHED = 1 << 13, SCANNED = 30, SCANNED_FAR = 90, MESSAGES = 8, LEAST = 12 };
+    enum {
+        CACHED = 1 << 13, /* entries and labels that fit into the cache */
+        SCANNED = 30,     /* three times what a scan goes through in the time of an entry of a search */
+        SCANNED_FAR = 90, /* the same beyond the cache */
+        MESSAGES = 8,     /* messages that cost as much as an entry of a search */
+        LEAST = 12        /* entries that any search may look at */
+    };
     const fgi_updatable *u = table_of(q);
     const int64_t messages = q->messages ? (int64_t)q->messages[0].n + q->messages[1].n : 0;
     const int64_t all = u->n_entries + u->n[0] + u->n[1], cached = all < CACHED ? all : CACHED;

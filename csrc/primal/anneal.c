@@ -9,9 +9,10 @@
 #include <string.h>
 #include "primal/search.h"
 
-/* These are in units of a usual change; LOOKS are between two changes of the temperature (decision 0016). */
-static const double COLDEST = 0.03, FORBIDDEN_COST = 4;
-enum { LOOKS = 16 };
+/* Decision 0016 has what half and twice of these numbers do. */
+static const double COLDEST = 0.03;     /* the last temperature, in units of a usual change */
+static const double FORBIDDEN_COST = 4; /* what a violation costs, in the same units */
+enum { LOOKS = 16 };                    /* variables between two changes of the temperature */
 
 struct fgi_anneal {
     const fgi_model *model;

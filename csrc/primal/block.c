@@ -9,9 +9,9 @@
 enum {
     SIZE_CLASSES = 40, /* buffers are kept by powers of two: so many classes of sizes */
     GATHER = 64,       /* entries whose places are looked up once and used for a whole run */
-    MAX_ARITY = 64,
-    PER_BUCKET = 300, /* operations counted for the bookkeeping of a bucket */
-    PER_FACTOR = 20   /* operations counted for that of each of its factors */
+    MAX_ARITY = 64,    /* variables of a factor, at most */
+    PER_BUCKET = 300,  /* operations counted for the bookkeeping of a bucket */
+    PER_FACTOR = 20    /* operations counted for that of each of its factors */
 };
 
 typedef struct buffer {

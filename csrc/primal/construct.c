@@ -7,12 +7,10 @@
 #include "base/assert.h"
 #include "primal/labeling.h"
 
-/* FIRST_RESTART 16 and 64: search does the same on 20 of 21 models (2e7 operations, two seeds), on the last now better,
- * now worse. */
 enum {
     FILTER_STATES = 1 << 14,    /* a factor with more remaining states waits until its domains are smaller */
     LOOKAHEAD_STATES = 1 << 10, /* states of a factor that is not asked any more what a choice would leave */
-    FIRST_RESTART = 32          /* backtracks before the first restart; grows by half each time */
+    FIRST_RESTART = 32          /* backtracks before the first restart; grows by half each time (decision 0016) */
 };
 
 typedef struct decision {

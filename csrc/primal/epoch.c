@@ -4,15 +4,14 @@
 #include "primal/search.h"
 
 /* These are shares of all work so far (decision 0016). */
-static const double MOST_ANNEALING = 0.4, MOST_DENSE_ANNEALING = 0.6; /* epochs that begin with it */
-static const double ANNEALING = 0.125, DENSE_ANNEALING = 0.25;        /* one of them, without what follows */
-/* On dense models the next one is three times as long, within twice all work so far, and begins at once while that
- * gains, or if all of them have been short. 6 s, three seeds, without and with it (and tabu search that costs what it
- * changes): 3000 variables of 24 labels, 60 neighbours 36159 (ascent with restarts 38090 in 10 s) and 38038; complete
- * 300 x 50 9686 and 9687 (after 1 s 8716 and 9601); assignment of 40 -39553 and -39410. With nothing but ascent before
- * the first: 39034, 9661, -39548. */
-static const double LONGER = 3, LONGEST_ANNEALING = 2;
-static const double LITTLE_ANNEALING = 16; /* all work is more than that of the last: time for another */
+static const double MOST_ANNEALING = 0.4;       /* epochs that begin with annealing */
+static const double MOST_DENSE_ANNEALING = 0.6; /* the same on dense models */
+static const double ANNEALING = 0.125;          /* one annealing, without what follows */
+static const double DENSE_ANNEALING = 0.25;     /* the same on dense models */
+/* On dense models the next annealing begins at once while the last has gained, or if all have been short. */
+static const double LONGER = 3;            /* the next one takes so many times the work of the last */
+static const double LONGEST_ANNEALING = 2; /* times all work so far, at most */
+static const double LITTLE_ANNEALING = 16; /* all work is so many times that of the last: time for another */
 static const double ANNEAL_COST = 4;       /* work of one operation of annealing, see fgi_primal_work (decision 0016) */
 static const double MOST_JOINING = 0.125;  /* one search on joined elites */
 

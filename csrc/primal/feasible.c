@@ -4,7 +4,7 @@
 #include "base/util.h"
 
 enum {
-    MAX_ARITY = 32,
+    MAX_ARITY = 32,      /* variables of a factor with forbidden states, at most */
     SHORTENED = 4096,    /* states of a table whose clauses are shortened: that takes time quadratic in them */
     PAIRWISE_LABELS = 64 /* "at most one label" takes a clause per pair */
 };

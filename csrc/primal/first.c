@@ -7,8 +7,8 @@ enum {
     OPERATIONS_PER_LOOK = 50000, /* below a millisecond */
     FIRST_BACKTRACKS = 200       /* backtracks of the first attempt; each has four times as many as the one before */
 };
-static const int64_t FIRST_OPERATIONS =
-    20000000; /* operations of the first attempt, growing likewise: some tenths of a second */
+/* Operations of the first attempt, growing likewise: some tenths of a second. */
+static const int64_t FIRST_OPERATIONS = 20000000;
 
 struct fgi_first {
     fgi_construct *construct;

@@ -7,7 +7,7 @@
 enum {
     MOST_ENTRIES = 1 << 22, /* in the tables of the joined model */
     MOST_ARITY = 16,        /* sets in one factor */
-    FLIPPED = -1
+    FLIPPED = -1            /* in place of a labeling: the labels that the first one does not have */
 };
 
 typedef struct pair {

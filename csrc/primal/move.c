@@ -2,17 +2,19 @@
  * with tables how large, after which kick, among which labels. */
 #include "primal/search.h"
 
-enum {              /* what half and twice of them do: primal/search.c */
-    LEAST_BITS = 6, /* clique tables of 2^6, 2^10, 2^14, 2^18 */
-    MORE_BITS = 4,
+/* Decision 0016 has what half and twice of these numbers do. */
+enum {
+    LEAST_BITS = 6,  /* clique tables of 2^6, 2^10, 2^14, 2^18 */
+    MORE_BITS = 4,   /* bits from one size of clique tables to the next */
     LEAST_TABU = 32, /* variables of a tabu search: 32, 128, 512, 2048; the last on dense models: all */
     STALE = 2,       /* steps per variable without a gain end a tabu search */
-    DENSE_STALE = 8,
-    WARM_UP = 4 /* moves over all variables before the choice is free */
+    DENSE_STALE = 8, /* the same on dense models */
+    WARM_UP = 4      /* moves over all variables before the choice is free */
 };
 
 /* Work of tabu search per work of blocks, at most: what gained early may not be what gains now. */
-static const double MOST_TABU = 1, MOST_DENSE_TABU = 10;
+static const double MOST_TABU = 1;
+static const double MOST_DENSE_TABU = 10; /* the same on dense models */
 
 void fgi_moves_init(fgi_primal *s) {
     const fgi_structure *st = s->model->s;

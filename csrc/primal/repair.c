@@ -9,10 +9,12 @@
 #include <string.h>
 #include "primal/search.h"
 
-/* Steps for which a change is not taken back: three, and up to ten more by chance; one step in fifty is a random one.
- * As usual for tabu search; half and twice of each change nothing in 2e7 operations of the search on 21 models, two
- * seeds (constraint satisfaction, colouring, Sudoku, satisfiability, rostering among them): others are there sooner. */
-enum { LEAST_TENURE = 3, MORE_TENURE = 10, RANDOM_EVERY = 50 };
+/* Usual values for tabu search; half and twice of each change nothing (decision 0016). */
+enum {
+    LEAST_TENURE = 3, /* steps for which a change is not taken back */
+    MORE_TENURE = 10, /* more such steps by chance, up to so many */
+    RANDOM_EVERY = 50 /* one step in so many is a random one */
+};
 
 struct fgi_repair {
     const fgi_model *model;

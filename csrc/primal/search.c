@@ -22,13 +22,12 @@ enum {
     CONSTRUCT_COST = 30,   /* work of an operation of feasible rounding, see fgi_primal_work */
     REPAIR_COST = 5,       /* work of an operation of repair */
     CONSTRUCT_PIECES = 20, /* pieces of CHUNK operations, once a feasible labeling is known */
-    PATIENT_CHANGES = 15,  /* changes of all labels without a gain, see patience */
-    DENSE_CHANGES = 32, /* labels of neighbours per label: a model is dense; grids 4, the dense ones tried 39 to 299 */
-    EPOCH_WORK = 10000  /* per label and variable of a factor: what an epoch may take while there are few */
+    PATIENT_CHANGES = 15,  /* changes of all labels without a gain, see patience: dense models need them */
+    DENSE_CHANGES = 32,    /* labels of neighbours per label from which a model is dense; grids have 4 */
+    EPOCH_WORK = 10000     /* per label and variable of a factor: what an epoch may take while there are few */
 };
 
-/* An epoch ends after so much work without a gain; the longer it has gained, the longer. PATIENT_CHANGES: without them
- * complete models of 300 x 50 were left at 8716 after the few moves that 5e6 operations allow; with them at 9412. */
+/* An epoch ends after so much work without a gain; the longer it has gained, the longer. */
 static double patience(const fgi_primal *s) {
     const double least = 5e6 + 5e3 * (double)s->model->s->n_vars + PATIENT_CHANGES * s->changes;
     const double taken = s->last_gain - s->epoch_begun;

@@ -85,7 +85,13 @@ int64_t fgi_anneal_operations(const fgi_anneal *s);
 
 /* ---- the solver's state ------------------------------------------------------------------------------------- */
 
-enum { FGI_TABU_SIZES = 4, FGI_REGION_SIZES = 10, FGI_TABLE_SIZES = 4, FGI_KICKS = 5 };
+/* How many of each a move chooses from. */
+enum {
+    FGI_TABU_SIZES = 4,    /* regions of tabu search */
+    FGI_REGION_SIZES = 10, /* regions of blocks, at most */
+    FGI_TABLE_SIZES = 4,   /* limits on clique tables */
+    FGI_KICKS = 5          /* ways to begin */
+};
 
 typedef enum fgi_primal_stage {
     FGI_PRIMAL_EPOCH,      /* choose where to start */

@@ -10,7 +10,7 @@
 #include "primal/search.h"
 
 enum {
-    NOBODY = -1,
+    NOBODY = -1,          /* in place of a variable or a label */
     LEAST_PAIRS = 1,      /* per variable: with fewer, exchanges are a small part of what there is to do */
     MOST_PAIRS = 1 << 22, /* memory: 64 MB of them */
     PAIR_COST = 8,        /* operations to judge an exchange */

@@ -12,9 +12,10 @@
 #include "base/assert.h"
 #include "base/array.h"
 
-/* Steps beyond which a tenure does not grow with the region: 2500 binary variables, density .1, 6 s, four seeds:
- * 1309356 without, 1311013 with it (and with regions of all variables). */
-enum { LONGEST = 20, MOST_HELD = 2 * (2 + LONGEST) + 2 };
+enum {
+    LONGEST = 20,                     /* steps beyond which a tenure does not grow with the region (decision 0016) */
+    MOST_HELD = 2 * (2 + LONGEST) + 2 /* labels that are tabu at the same time: a tenure is less than twice as long */
+};
 
 /* The best change of one variable that is not tabu. */
 typedef struct change {
@@ -24,7 +25,7 @@ typedef struct change {
     int64_t ties; /* changes of this variable that are as good, itself included */
 } change;
 
-enum { NONE = INT32_MAX };
+enum { NONE = INT32_MAX }; /* more violations than any change adds */
 
 /* A node of the tree of winners: a place whose change no other below is better than, and how many changes are as good.
  */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { OUTSIDE, ALIVE, ELIMINATED, GIVEN_UP };
-enum { LARGEST_LIMIT = 26 * FGI_LOG_UNIT };
+enum { LARGEST_LIMIT = 26 * FGI_LOG_UNIT }; /* logarithm of the states of a table: 2^26, 512 MB */
 
 struct fgi_thin {
     const fgi_model *model;

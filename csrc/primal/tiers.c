@@ -4,11 +4,10 @@
 #include "base/util.h"
 
 enum {
-    EXPONENTS = 2048,
+    EXPONENTS = 2048, /* exponents of doubles */
     APART = 4,     /* powers of two between two groups: the costs of one are more than eight times those of the other */
     FEW_BELOW = 64 /* one cost in so many at least is below a tier: a few small ones among many are no preferences */
 };
-/* Half and twice of APART and FEW_BELOW: search does the same on 21 models, most without penalties. */
 static const int64_t MOST_STATES = 4000000; /* some milliseconds */
 
 /* Costs by their exponents. */

@@ -7,7 +7,7 @@
 #define FGI_TIERS_H
 #include "model/model.h"
 
-enum { FGI_MOST_TIERS = 4 };
+enum { FGI_MOST_TIERS = 4 }; /* the highest ones are taken */
 
 /* The least costs of the tiers, the highest first; returns how many there are. None where the tables are too large for
  * a look at every entry, or there is no memory for it. */

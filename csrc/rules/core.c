@@ -9,8 +9,11 @@
  * The search is cut off after MOST_NODES states. The answer then says how much better another state may be. */
 #include "rules/rule.h"
 
-/* Some 50 MB and a tenth of a second (chosen): knapsacks that are hard for this method leave a gap of 1e-6 or so. */
-enum { MOST_NODES = 2000000, MOST_STATES = 200000 };
+/* Some 50 MB and a tenth of a second: knapsacks that are hard for this method leave a gap of 1e-6 or so. */
+enum {
+    MOST_NODES = 2000000, /* states that the search makes (chosen) */
+    MOST_STATES = 200000  /* states of a level that are kept (chosen) */
+};
 
 typedef struct level { /* what a variable may add, and the best gain with which it does */
     int64_t add;

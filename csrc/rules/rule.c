@@ -1,7 +1,7 @@
 /* rules/rule.c - the questions of fginfer_rules.h, and what all kinds of rules share. */
 #include "rules/rule.h"
 
-static const int64_t MOST_NUMBERED = INT64_C(1) << 62;
+static const int64_t MOST_NUMBERED = INT64_C(1) << 62; /* states: more are not counted */
 
 void *fgi_rule_begin(
     const fgi_rule_ops *ops, size_t size, int32_t n, const int32_t *cards, fgi_rc *rc, fgi_error *err) {

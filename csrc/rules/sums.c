@@ -5,9 +5,11 @@
  *   core.c     the other sums: a bound by a price per unit, and a search around it */
 #include "rules/rule.h"
 
-/* Entries of the dynamic program's table, and steps through it, up to which totals are counted one by one: some 5 ms
- * and 16 MB. Max-marginals, for which nothing else is there, may take ten times as much (chosen). */
-static const int64_t MOST_ENTRIES = 2000000, MOST_STEPS = 5000000, MORE_FOR_MARGINALS = 10;
+/* Totals are counted one by one up to these limits, some 5 ms and 16 MB (chosen). */
+static const int64_t MOST_ENTRIES = 2000000; /* entries of the dynamic program's table */
+static const int64_t MOST_STEPS = 5000000;   /* steps through the table */
+/* Max-marginals may take so many times as much, since nothing else is there for them (chosen). */
+static const int64_t MORE_FOR_MARGINALS = 10;
 static const int64_t MOST_TOTAL = INT64_C(1) << 60; /* everything added up is no more, so that no sum overflows */
 
 /* The index of the piece that a total lies in. */

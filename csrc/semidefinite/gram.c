@@ -2,8 +2,11 @@
 #include "semidefinite/gram.h"
 #include <string.h>
 
-/* Measured on g05_60 and pm1d_80 (docs/how/decisions/0002-semidefinite.md), or chosen. */
-enum { LEAST_RANK = 8, MOST_RANK = 128 };
+/* Decision 0002 has the measurements. */
+enum {
+    LEAST_RANK = 8, /* dimensions, at least (chosen) */
+    MOST_RANK = 128 /* dimensions, at most (chosen) */
+};
 static const double RANK = 0.6;      /* dimensions for each node (measured) */
 static const double STIFFNESS = 0.1; /* price of a slack of -1, in units of the mean coupling (measured) */
 static const double HELD_BACK = 0.5; /* part of the curvature of triangles that slows a vector down (chosen) */

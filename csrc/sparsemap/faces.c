@@ -11,7 +11,10 @@
 static const double DEPENDENT = 1e-8;  /* length of what is left of a direction, of which each has a length near 1 */
 static const double SOLVED = 1e-15;    /* residual of the system, of the largest entry on its right */
 static const double CONSISTENT = 1e-9; /* the same; above it there is no solution */
-enum { MORE_STEPS = 100, MOST_STEPS = 20000 }; /* steps of conjugate gradients: more than unknowns, and at most */
+enum {
+    MORE_STEPS = 100,  /* steps of conjugate gradients, beyond one for each unknown */
+    MOST_STEPS = 20000 /* steps in all */
+};
 
 static void add_state(const sm_factor *f, const int32_t *labels, double y, double *out) {
     for (int32_t q = 0; q < f->arity; out += f->cards[q++]) out[labels[q]] += y;

@@ -14,10 +14,11 @@
 #include "base/simplex.h"
 #include "base/util.h"
 
-enum { BALANCE_EVERY = 10 };                     /* iterations between two looks at the balance of the residuals */
-static const double BALANCE = 5, RHO_STEP = 1.5; /* ratio beyond which rho changes, and by how much */
-static const double RHO_START = 1;               /* the curvature of the objective (chosen) */
-static const double RELAXATION = 1.6;            /* Eckstein, Bertsekas 1992: between 1.5 and 1.8 */
+enum { BALANCE_EVERY = 10 };          /* iterations between two looks at the balance of the residuals */
+static const double BALANCE = 5;      /* ratio of the residuals beyond which rho changes */
+static const double RHO_STEP = 1.5;   /* rho changes by this factor */
+static const double RHO_START = 1;    /* the curvature of the objective (chosen) */
+static const double RELAXATION = 1.6; /* Eckstein, Bertsekas 1992: between 1.5 and 1.8 */
 
 typedef struct admm {
     const fgi_sparse *s;

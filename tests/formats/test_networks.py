@@ -27,8 +27,8 @@ def test_bif_has_names_and_probabilities():
     assert [graph.names.variable(i) for i in range(3)] == ["rain", "season", "wet"]
     assert graph.names.labels(1) == ("dry", "very wet", "3")
     season = {"dry": 0.5, "very wet": 0.25, "3": 0.25}
-    rain = {"dry": 0.9, "very wet": 0.5, "3": 0.5}  # of no rain: one row, and the default
-    dry = {  # of not wet, given rain and season: the child is slowest, so the first six numbers are these
+    rain = {"dry": 0.9, "very wet": 0.5, "3": 0.5}  # where there is no rain: one row, and the default
+    dry = {  # not wet, given rain and season: the child is slowest, so the first six numbers are these
         ("no", "dry"): 1.0, ("no", "very wet"): 1.0, ("no", "3"): 0.75,
         ("yes", "dry"): 0.0, ("yes", "very wet"): 0.25, ("yes", "3"): 0.1,
     }  # fmt: skip

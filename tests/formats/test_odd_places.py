@@ -112,7 +112,7 @@ def test_long_names_can_be_written(tmp_path: Path) -> None:
     write(graph, path)
     assert read(path).score([0, 0, 0, 0]) == graph.score([0, 0, 0, 0])
     left = temporary_name(path)
-    left = left.with_name(left.name.replace(f"-{os.getpid()}-", "-999999999-"))  # of a process that is no more
+    left = left.with_name(left.name.replace(f"-{os.getpid()}-", "-999999999-"))  # left by a process that is no more
     left.write_bytes(b"half")
     clear_leftovers(path)
     assert os.listdir(tmp_path) == [path.name]

@@ -47,7 +47,7 @@ def test_runs_end_where_they_are():
     X = noise()
     many = noise(60, 15).reshape(60, 3, 5)
     fits = Mixture(X[:, 1:], X[:, 0], 3, False, late=lambda: True).run(many, True)
-    assert (fits.rounds, len(fits.weights)) == (1, 25)  # of the first batch
+    assert (fits.rounds, len(fits.weights)) == (1, 25)  # the first batch's
 
     Z = (X[:, :3] > 0).astype(np.uint8)
     same, W = refine(X, Z, late=lambda: True)
@@ -109,7 +109,7 @@ def test_rows_that_were_not_come_to_stay(k):
     X, W, start = noise(), rng.standard_normal((k, 6)), rng.integers(0, 2, (200, k), dtype=np.uint8)
     late = assign(X, W, start, late=lambda: True)
     before, after = (((X - Z @ W) ** 2).sum(1) for Z in (start, late))
-    assert (after <= before + 1e-9).all()  # of the starts of the flips the best
+    assert (after <= before + 1e-9).all()  # the best of the starts
     assert k > 4 or (late == start).all()
     assert (((X - assign(X, W, start) @ W) ** 2).sum(1) <= after + 1e-9).all()
 

@@ -243,7 +243,7 @@ def test_one_vector_of_scores() -> None:
 @pytest.mark.parametrize("scale", [1e-300, 1e-20, 1.0, 1e8, 1e16, 1e20, 1e100, 1e300])
 @pytest.mark.parametrize("mu", [5e-324, 1e-300, 1e-16, 1e-3, 1.0, 1e6, 1e16, 1e100])
 def test_margins_at_every_scale(scale: float, mu: float) -> None:
-    """Of one positive and one negative the projection is min(1, over / (2 mu)) of each."""
+    """The projection of one positive and one negative is min(1, over / (2 mu)) for each."""
     for z in ([0.5 * scale, -scale], [-scale, scale], [scale, scale]):
         value, gradient = loss_of_scores("margin", z, [1], mu=mu)
         over = max(0.0, z[0] - z[1] + 1)

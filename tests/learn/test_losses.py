@@ -247,7 +247,7 @@ def test_blocks_searched_by_codes_find_what_exact_searches_of_them_find(blocks: 
     options: dict[str, Any] = {"blocks": blocks, "queries": 200, "keep": 100}
     exact, codes = (
         EmbeddingLoss(rows, "margin", "decomposed", **options, **how).evaluate(x, positives)
-        for how in ({}, {"candidates": 800})  # of 16 columns and fewer a bit each tells little
+        for how in ({}, {"candidates": 800})  # with 16 columns or fewer a bit each tells little
     )
     assert set(codes.claims) == {"lower bound"}
     assert (codes.values <= values + 1e-4).all()

@@ -265,7 +265,7 @@ def test_frank_wolfe_steps_are_exact_line_searches():
         moved = solver._w - w
         step = np.dot(moved, direction) / np.dot(direction, direction)
         assert 0 <= step <= 1
-        slope = direction_loss - np.dot(solver._w, direction)  # of the dual, at the end
+        slope = direction_loss - np.dot(solver._w, direction)  # the dual's, at the end
         assert slope == pytest.approx(0.0, abs=1e-9) or (step == pytest.approx(1.0) and slope > 0)
 
 

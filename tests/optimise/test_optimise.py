@@ -34,7 +34,7 @@ class Logistic:
         return (self.X if where is None else self.X[:, where]).T ** 2 @ (p * (1 - p))
 
     def violation(self, w, l1, l2):
-        """Of the optimality conditions, from their definition."""
+        """The violation of the optimality conditions, from their definition."""
         g = self.gradient(w, None) + l2 * w
         return np.where(w != 0, np.abs(g + l1 * np.sign(w)), np.maximum(np.abs(g) - l1, 0)).max()
 

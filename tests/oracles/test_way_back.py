@@ -17,7 +17,7 @@ from tests.oracles.test_sources import sorted_states
 Array = NDArray[np.float64]
 Messages = list[dict[int, float]]
 Ask = Callable[..., list[Argmax]]
-PART = 0.15  # of what a scan touches: the most that a search that gives up adds to it, its messages aside
+PART = 0.15  # a search that gives up touches no more than this part of a scan, its messages aside
 
 
 def blocking(table: Array, rng: np.random.Generator) -> dict[str, Messages]:

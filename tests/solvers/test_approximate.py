@@ -54,7 +54,7 @@ def test_log_z_is_between_the_bounds(seed: int, forbidden: bool, scale: float) -
         return
     work.run()
     found = work.estimate()
-    rounding = 1e-14 * max(1.0, abs(log_z))  # of the sum to compare with
+    rounding = 1e-14 * max(1.0, abs(log_z))  # in the sum to compare with
     assert found.low <= log_z + rounding
     assert log_z - rounding <= found.high
     assert found.low <= found.log_z <= found.high

@@ -134,7 +134,7 @@ def same_scores(model: Factors, graph: FactorGraph) -> None:
 
 
 def test_whole_costs_keep_what_rounding_takes(tmp_path):
-    """Of 2^53 + 1 + 2 a double holds 2^53 + 4."""
+    """A double holds 2^53 + 4 for 2^53 + 1 + 2."""
     listed = "".join(f"1 0 0 1\n0 {cost}\n0 {cost} 0\n" for cost in (2**53, 1, 2))
     (tmp_path / "m.wcsp").write_text(f"m 1 2 6 {2**60}\n2\n{listed}")
     graph = read(tmp_path / "m.wcsp")

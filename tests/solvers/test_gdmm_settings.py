@@ -123,7 +123,7 @@ def test_entries_read_grow_less_than_tables():
         r = fginfer.solve(lattice_of(k), "gdmm", access="sorted", search="off", gap=0.0, max_iterations=6)
         read[k] = r.statistics["sweep_entries"] / r.statistics["sweeps"]
     assert read[600] < 11 * read[150]
-    assert read[600] < 0.25 * 2 * 24 * 600**2  # of two products a factor
+    assert read[600] < 0.25 * 2 * 24 * 600**2  # two products a factor read as much
 
 
 def test_slices_follow_new_numbers():

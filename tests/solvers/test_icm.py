@@ -75,7 +75,7 @@ def test_time_limit_returns_what_there_is():
     assert result.score == graph.score(result.labels)
     nothing = solve(graph, "icm", time_limit=0)
     assert nothing.status == "time_limit"
-    unaries = np.random.default_rng(0).normal(size=(1600, 3))  # of the grid: all there was time for
+    unaries = np.random.default_rng(0).normal(size=(1600, 3))  # the grid's: all there was time for
     np.testing.assert_array_equal(nothing.labels, unaries.argmax(1))
     assert nothing.score == graph.score(nothing.labels) <= nothing.bound
 

@@ -282,7 +282,7 @@ def test_the_set_up_of_gdmm_is_in_pieces(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_limit_that_is_over_at_once_leaves_a_labeling_and_a_bound(threads: int) -> None:
-    """Of a model that is too large for a first ascent: what one look at the unaries and one at the factors say."""
+    """A model too large for a first ascent: what one look at the unaries and one at the factors say."""
     graph, rules = grid(60), {"many_factors": 1000}
     with Solver(graph, threads=threads, rules=rules) as solver:
         solver.run(seconds=0.0)

@@ -284,4 +284,4 @@ def test_bounds_less_than_a_step_away_are_proofs_where_scores_are_whole() -> Non
         if best + 0.01 < relaxed < best + 0.99 and solver.info.score == best:
             assert said
             closed += 1
-    assert closed >= 5  # of which the messages alone prove nothing
+    assert closed >= 5  # the messages alone prove nothing here

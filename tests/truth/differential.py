@@ -30,7 +30,7 @@ from differential_models import REGIMES, Case, Truth, random_case, scaled
 
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
 
-SECONDS = 20.0  # of one solve: an answer that takes longer is reported as slow, not as false
+SECONDS = 20.0  # for one solve: an answer that takes longer is reported as slow, not as false
 # What gdmm does not take, and what the method "assignment" does not.
 REFUSALS = (
     "finite pairwise factors only",
@@ -53,7 +53,7 @@ PATHS: dict[str, dict[str, float]] = {
     "sweeps": _SHORT | {"worth_beside": 0, "pass_too_long": 0},
     "dense": _SHORT | {"pass_too_long": 0, "dense_degree": 1, "few_labels": 2},
     "few labels": _SHORT | _NARROW | {"long_pass": 0, "large_table": 0, "narrow_times": 1.0},
-    "rival": _LONG | {"sweeps_a_look": 1, "rival_sweeps": 1, "sweeps_gap": 1e30, "sweeps_gain": -1e30},  # of the sweeps
+    "rival": _LONG | {"sweeps_a_look": 1, "rival_sweeps": 1, "sweeps_gap": 1e30, "sweeps_gain": -1e30},  # to the sweeps
     "binary": _SHORT | {"many_binary": 0, "binary_degree": 0},
     "spins": _SHORT | {"sdp_round": 1, "crowded_sdp": 1, "sdp_degree": 0, "assignment_round": 1, "least_places": 1},
 }

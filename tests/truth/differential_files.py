@@ -83,7 +83,7 @@ def cfn(problem: Problem, rng: np.random.Generator) -> str:
     variables = ", ".join(f'"{name}": {k}' for name, k in zip(names, problem.cards, strict=True))
     functions = []
     for k, (scope, table) in enumerate(zip(problem.scopes, problem.tables, strict=True)):
-        if len(scope) > 3 or (scope and rng.random() < 0.3):  # of more variables toulbar2 reads tuples only
+        if len(scope) > 3 or (scope and rng.random() < 0.3):  # toulbar2 reads only tuples where there are more
             default = int(rng.choice(table.ravel()))
             rows = [
                 [*map(str, x), decimal(int(table[x]), problem)] for x in np.ndindex(table.shape) if table[x] != default

@@ -69,7 +69,7 @@ def ask_peer(case: LargeCase, seconds: int) -> Known:
 
 
 def settings(rng: np.random.Generator, method: str, seconds: float) -> tuple[dict[str, Any], float, int]:
-    """Of one solve: the solver's, and the limits."""
+    """The settings of one solve: the solver's, and the limits."""
     how: dict[str, Any] = {"method": method, "seed": int(rng.integers(1000)), "threads": int(rng.choice([1, 1, 1, 2]))}
     how["gap"] = float(rng.choice([0.0, 0.0, 1e-6, 0.01]))
     if method == "auto":

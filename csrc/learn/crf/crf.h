@@ -83,7 +83,10 @@ typedef struct crf_touched {
 } crf_touched;
 
 /* Features as words of bits; learn/crf/bits.c. */
-enum { CRF_NO_SLOT = -1, CRF_LISTED = -2 }; /* no words yet; never */
+enum {
+    CRF_NO_SLOT = -1, /* no words yet */
+    CRF_LISTED = -2   /* there will never be words */
+};
 typedef struct crf_bit_list {
     int64_t *begin; /* where a label begins */
     int32_t *at;    /* slot of the feature */
@@ -267,9 +270,8 @@ void crf_kinds_add(
     const fgi_crf *c, const fgi_sum_edge *e, int64_t edge, double weight, double *scaled, double *direct);
 void crf_kinds_derivatives(const crf_job *j, int64_t first, int64_t n);
 
-/* Most units of blocks, and doubles for sums over pairs that they share. */
-#define CRF_MAX_UNITS 64
-#define CRF_PAIR_ROOM (1 << 22)
+#define CRF_MAX_UNITS 64        /* units of blocks, at most */
+#define CRF_PAIR_ROOM (1 << 22) /* doubles for sums over pairs, which all units share: 32 MB */
 void crf_cut_units(fgi_crf *c, int64_t size);
 
 /* Labels so few that a row of them is added as fast as a part of it. */

@@ -14,7 +14,7 @@
 #include "learn/extreme/ppd.h"
 #include <string.h>
 
-enum { ROW_SEEN = 1, ROW_ACTIVE = 2, ROW_POSITIVE = 4 };
+enum { ROW_SEEN = 1, ROW_ACTIVE = 2, ROW_POSITIVE = 4 }; /* flags of a row */
 enum { MANY_ROWS = 8 }; /* no list of active rows is kept beyond this part of all: a look at each is simpler */
 /* A violation below this (margins have the unit 1) admits no row: descent on the active rows matters more then. */
 static const double SMALL = 1e-6;

@@ -330,10 +330,9 @@ static void change_C(fgi_learn_gdmm *g, double factor) {
 
 /* The C that the blocks began with counts on duals that fill a good part of their boxes. Where nearly all examples are
  * fitted the duals are a small part of C, and proximal points that a small C chains together forget an early overshoot
- * only after C / C' of them: then the blocks may have a larger C. Of 480 small problems (bench/learning_any_c.py) those
- * that are separable, or nearly so, are solved in the fewest passes with the square of the proportion, but a twentieth
- * of C at most. */
-static const double USUAL_SHARE = 0.15, MOST_OF_C = 0.05;
+ * only after C / C' of them: then the blocks may have a larger C, by the square of the proportion (decision 0016). */
+static const double USUAL_SHARE = 0.15; /* part of their boxes that the duals usually fill */
+static const double MOST_OF_C = 0.05;   /* part of C that the blocks may have, at most */
 
 static void fit_block_C(fgi_learn_gdmm *g) {
     if (g->away || g->s.block_C > 0) return;

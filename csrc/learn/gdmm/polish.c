@@ -9,10 +9,10 @@
 #include "base/kernels.h"
 #include "learn/gdmm/gdmm.h"
 
-/* Sweeps at most, as for label sets: any number gives a bound; 15, 30, 60 take 236, 235, 235 passes on the 24 problems
- * named in learn/balance.c. Labels beyond which a sweep over K x K tables costs more than it tells: chosen, not
- * measured. */
-enum { SWEEPS = 30, MOST_LABELS = 512 };
+enum {
+    SWEEPS = 30,      /* at most: any number gives a bound (decision 0016) */
+    MOST_LABELS = 512 /* labels beyond which a sweep over K x K tables costs more than it tells (chosen) */
+};
 
 /* theta: scores of all tokens (rows of K), messages taken off; mine: 2 x K per edge, what it has been given. */
 typedef struct polish {

@@ -17,7 +17,7 @@
 #include "base/cutoff.h"
 #include "learn/losses/losses.h"
 
-enum { UNKNOWN = 0, FOUND = 1, PICKED = 2, CHOSEN = 3 }; /* PICKED: about to be chosen */
+enum { UNKNOWN = 0, FOUND = 1, PICKED = 2, CHOSEN = 3 }; /* what a label is; PICKED ones are about to be chosen */
 
 typedef struct task {
     fgi_losses *l;

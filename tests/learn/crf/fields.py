@@ -45,7 +45,7 @@ def make_loss(data, **settings):
 
 
 def curvature(loss, w, where):
-    """Of the loss at the w of its last value."""
+    """The gradient of the loss at the w of its last value."""
     from fginfer.core.door import check, lib, new_error, pointer
 
     out, error = np.zeros(len(where)), new_error()
