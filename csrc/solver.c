@@ -292,7 +292,8 @@ fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err) {
     fgi_model *old = s->model, *fresh = NULL;
     fgi_rc rc = s->ops->update ? fgi_model_normalised_by(m, s->pool, &fresh, &exponent, err) : FGI_OK;
     if (rc) return rc;
-    if (!s->ops->update || fresh->s != old->s) { /* in another unit, or without constants of wide factors */
+    const int is_taken = s->ops->update && fresh->s == old->s && (!s->ops->takes || s->ops->takes(s, fresh));
+    if (!is_taken) { /* another structure: in another unit, or without constants of wide factors */
         fgi_model_free(fresh);
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "%s takes no new potentials", s->ops->name);
     }

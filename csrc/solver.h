@@ -26,6 +26,7 @@ typedef struct fgi_solver_ops {
     fgi_rc (*messages)(const fgi_solver *s, double *mu);
     fgi_rc (*warm_start)(fgi_solver *s, const double *mu, fgi_error *err);
     int (*marginals)(const fgi_solver *s, double *x);
+    int (*takes)(const fgi_solver *s, const fgi_model *fresh); /* can it go on with these potentials? NULL: always */
     fgi_rc (*update)(fgi_solver *s); /* s->model has new potentials; keep what is still useful */
     /* All or none, see fgi_solver_move_unary in fginfer.h. `ready` comes before the others: set-up and the iteration
      * under way are brought to their end, and what follows is of new numbers. `moved`: variable i has new unary scores

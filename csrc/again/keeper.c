@@ -146,6 +146,12 @@ void fgi_keeper_labels(const fgi_keeper *s, int32_t *labels) {
     memcpy(labels, s->labels, (size_t)s->n_vars * sizeof *labels);
 }
 
+int64_t fgi_keeper_message_size(const fgi_keeper *s) { return fgi_dual_message_size(s->m); }
+
+void fgi_keeper_messages(const fgi_keeper *s, double *mu) {
+    memcpy(mu, s->mu, (size_t)fgi_keeper_message_size(s) * sizeof *mu);
+}
+
 /* ---- changed numbers ----------------------------------------------------------------------------------------- */
 
 static fgi_rc check_growth(const fgi_keeper *s, double largest, fgi_error *err) {

@@ -346,6 +346,7 @@ int fgi_trws_visit(const fgi_model *m, trws *s, int32_t i) {
  * it early. */
 static int sweep(const fgi_model *m, trws *s) {
     const fgi_structure *st = m->s;
+    s->is_between = 0;
     const int together = s->team ? fgi_trws_sweep_together(m, s) : -1;
     if (together >= 0) return together;
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
@@ -373,6 +374,7 @@ static int sweep(const fgi_model *m, trws *s) {
 static void begin_sweep(const fgi_solver *solver, trws *s, fgi_trws_stage next, int single) {
     s->stage = next;
     s->node = 0;
+    s->is_between = 1;
     s->end = solver->model->s->n_vars;
     s->done = -1;
     s->single = single;
@@ -486,6 +488,7 @@ void fgi_trws_set_up(const fgi_model *m, trws *s) {
 }
 
 void fgi_trws_begin(const fgi_solver *solver, trws *s) { begin_iteration(solver, s); }
+void fgi_trws_resume(const fgi_solver *solver, trws *s) { begin_sweep(solver, s, s->stage, 0); }
 
 int fgi_trws_finish(fgi_solver *solver) {
     trws *s = solver->state;
@@ -581,6 +584,8 @@ const fgi_solver_ops fgi_trws_ops = {.name = "trws",
     .message_size = fgi_trws_dual_size,
     .messages = fgi_trws_messages,
     .warm_start = fgi_trws_warm_start,
+    .takes = fgi_trws_takes,
+    .update = fgi_trws_update,
     .moved = fgi_trws_moved,
     .ready = fgi_trws_ready,
     .belief = fgi_trws_belief,

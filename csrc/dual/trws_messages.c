@@ -1,7 +1,9 @@
-/* dual/trws_messages.c - the dual state of TRW-S in and out, as multipliers mu. */
+/* dual/trws_messages.c - the dual state of TRW-S in and out, as multipliers mu, and what new unary scores leave of it.
+ */
 #include <string.h>
 #include "dual/messages.h"
 #include "dual/trws_state.h"
+#include "primal/first.h"
 
 typedef fgi_trws_edge edge;
 typedef fgi_trws trws;
@@ -80,6 +82,28 @@ fgi_rc fgi_trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err)
     free(begin);
     *s->left_out = 0;
     fgi_trws_begin(solver, s);
+    fgi_progress_restart(solver, &s->progress);
+    return FGI_OK;
+}
+
+/* ---- new unary scores ---------------------------------------------------------------------------------------- */
+
+/* Edges have pointers into the tables, and the middle of a sweep is of the old scores. */
+int fgi_trws_takes(const fgi_solver *solver, const fgi_model *fresh) {
+    const trws *s = solver->state;
+    return s->is_between && !s->is_part && !s->rounded && s->single_begin < 0 && fresh->t == solver->model->t;
+}
+
+/* Any finite messages are a start. One of -INFINITY says that a label is forbidden, which was true of the old scores.
+ */
+fgi_rc fgi_trws_update(fgi_solver *solver) {
+    trws *s = solver->state;
+    for (int64_t k = 0; k < s->n_messages; k++) s->messages[k] = s->messages[k] == -INFINITY ? 0 : s->messages[k];
+    s->progress.model_magnitude = fgi_dual_magnitude(solver->model, solver->pool);
+    s->progress.last_decoded = NAN;
+    fgi_first_free(s->first); /* its attempts were about the old scores */
+    s->first = NULL;
+    fgi_trws_resume(solver, s);
     fgi_progress_restart(solver, &s->progress);
     return FGI_OK;
 }

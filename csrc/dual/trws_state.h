@@ -103,6 +103,7 @@ struct fgi_trws {
     int64_t node;    /* next node of the stage, counted from its start; before the sweeps, next block of nodes */
     int64_t done;    /* edges of that node already sent; -1: its sums are not made yet */
     double tops;     /* maxima taken out of those edges */
+    int is_between;  /* a sweep is about to begin: all messages point the same way */
     fgi_arena arena; /* all of the above but the single-precision copies, which go before the rest */
     fgi_meter meter;
     fgi_progress progress; /* sums of the block of nodes under way; of the sweep once that is complete */
@@ -192,6 +193,8 @@ int64_t fgi_trws_product_shared(const fgi_kernels *k, const fgi_trws_shared *t, 
 int64_t fgi_trws_dual_size(const fgi_solver *solver);
 fgi_rc fgi_trws_messages(const fgi_solver *solver, double *mu);
 fgi_rc fgi_trws_warm_start(fgi_solver *solver, const double *mu, fgi_error *err);
+int fgi_trws_takes(const fgi_solver *solver, const fgi_model *fresh);
+fgi_rc fgi_trws_update(fgi_solver *solver);
 
 /* dual/trws_part.c: the same, for a model that is a part of a larger one. */
 void fgi_trws_ready(fgi_solver *solver, int moves);
@@ -206,6 +209,8 @@ void fgi_trws_product(
     const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi, const double *h, double *out);
 void fgi_trws_set_up(const fgi_model *m, fgi_trws *s);
 void fgi_trws_begin(const fgi_solver *solver, fgi_trws *s);
+/* The sweep whose turn it is begins, with messages that are there. */
+void fgi_trws_resume(const fgi_solver *solver, fgi_trws *s);
 int fgi_trws_finish(fgi_solver *solver);
 
 /* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And parts of it: hat (and,

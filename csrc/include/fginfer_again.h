@@ -66,6 +66,10 @@ fgi_rc fgi_keeper_run(fgi_keeper *k, double gap, int64_t work, fgi_keeper_info *
 /* The model as it is now; a pass over everything where factors have come or gone. */
 fgi_rc fgi_keeper_model(const fgi_keeper *k, fgi_model **out, fgi_error *err);
 void fgi_keeper_labels(const fgi_keeper *k, int32_t *labels);
+/* The messages of the factors that it was made with, as fgi_solver_messages gives them, and how many numbers that is.
+ */
+int64_t fgi_keeper_message_size(const fgi_keeper *k);
+void fgi_keeper_messages(const fgi_keeper *k, double *mu);
 int64_t fgi_keeper_memory(const fgi_keeper *k); /* bytes, without the model */
 
 /* ---- many small models of one structure ----------------------------------------------------------------------- */

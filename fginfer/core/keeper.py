@@ -93,6 +93,12 @@ class Keeper:
         lib.fgi_keeper_labels(self._handle, pointer(labels))
         return labels
 
+    def messages(self) -> NDArray[np.float64]:
+        """Those of the factors that it was made with."""
+        mu = np.empty(int(lib.fgi_keeper_message_size(self._handle)))
+        lib.fgi_keeper_messages(self._handle, pointer(mu))
+        return mu
+
     @property
     def memory(self) -> int:
         """Bytes, without the model."""

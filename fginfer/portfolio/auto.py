@@ -21,7 +21,8 @@ from fginfer.engine import FREE_SECONDS, Settings, seconds_to_fill
 from fginfer.graph import FactorGraph
 from fginfer.journal import Changes
 from fginfer.options import check_flag, check_number, unknown_option
-from fginfer.portfolio.again import Again, begin_again
+from fginfer.portfolio.again import Again
+from fginfer.portfolio.following import after_changes, after_run
 from fginfer.portfolio.known import Given, Incumbent
 from fginfer.portfolio.ledger import terms_of
 from fginfer.portfolio.rules import Rules
@@ -204,10 +205,11 @@ class AutoEngine:
         if self._skips > 0 and not self._is_again:
             self._skips -= 1
             return False
-        again, self._again = self._again, None
-        if not self._is_again:
-            again = begin_again(self.policy, self._given, self.settings, self._rules)
-        start = clock.now()
+        start, again, self._again = clock.now(), self._again, None
+        if self._is_again and again is not None:
+            again = after_changes(again, self.settings, self._rules, changes)
+        else:
+            again = after_run(self.policy, self._given, self.settings, self._rules, changes)
         if again is None or not again.take(graph, changes, start):
             return False
         self.settings = replace(self.settings, start_time=start)

@@ -92,6 +92,11 @@ class Rules:
     again_slice: float = _rule(1e6, "work",
         "A keeper looks at the clock after so much.", low=1.0)
 
+    again_wide: float = _rule(0.0625, "part",
+        "Where so many variables have new scores, whole sweeps take less than a keeper.", high=1.0)
+    again_iterations: int = _rule(16, "sweeps",
+        "Sweeps that have not closed the gap after so many leave a changed model to a new start.", low=1)
+
     # proofs before presolve
     proof_gap: float = _rule(1e-6, "gap",
         "Who allows a larger gap does not mind a missing proof.")
