@@ -41,19 +41,31 @@ class Conditioned:
     _names: Names | None = None  # names of the old graph
 
     def expand(self, labels: ArrayLike) -> NDArray[np.int32]:
-        """The labeling of the old graph: the given labels for the free variables, the evidence for the others."""
+        """The labeling of the old graph: the given labels for the free variables, the evidence for the others.
+
+        >>> FactorGraph([2, 2, 2]).condition({1: 1}).expand([0, 1]).tolist()
+        [0, 1, 1]
+        """
         x = self.graph.check_labels(labels)
         out = self._labels.copy()
         out[self.free] = x
         return out
 
     def reduce(self, labels: ArrayLike) -> NDArray[np.int32]:
-        """A labeling of the old graph without the fixed variables, whose labels need not be those of the evidence."""
+        """A labeling of the old graph without the fixed variables, whose labels need not be those of the evidence.
+
+        >>> FactorGraph([2, 2, 2]).condition({1: 1}).reduce([0, 0, 1]).tolist()
+        [0, 1]
+        """
         return check_range(check_labels(labels, self._original.cards), self._original.cards)[self.free]
 
     def expand_result(self, result: Result) -> Result:
         """A result of the reduced graph with labels of the old one. Its score and bound are the same there, since sums
         are exact. Where evidence leaves no choice, and so no unit, rounding is judged by that of the old graph.
+
+        >>> given = FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]]).condition({0: 0})
+        >>> given.expand_result(solve(given.graph)).labels.tolist()
+        [0, 0]
         """
         unit = result.unit if result.unit > 0 else self._original.unit
         labels = None if result.labels is None else self.expand(result.labels)

@@ -166,7 +166,14 @@ class FactorGraph(WhatIf, Constraints):
             return self.table_model.snapshot()
 
     def copy(self) -> FactorGraph:
-        """An independent graph; numbers are shared until one of the two changes them."""
+        """An independent graph; numbers are shared until one of the two changes them.
+
+        >>> g = FactorGraph([2])
+        >>> other = g.copy()
+        >>> other.set_unary(0, [0.0, 1.0])
+        >>> g.score([1]), other.score([1])
+        (0.0, 1.0)
+        """
         with self.lock:
             other = FactorGraph.from_model(self.table_snapshot(), self._given)
             other._cutoff, other._names = self._cutoff, self.shared_names()
@@ -178,6 +185,9 @@ class FactorGraph(WhatIf, Constraints):
         """The whole model as flat read-only arrays (views: nothing is copied, later changes do not show).
 
         Arrays hold no constraints: a graph that has some gives `lowered().graph.to_arrays()`.
+
+        >>> FactorGraph.from_arrays([2, 3], edges=[[0, 1]], tables=[Potts(0, -1)]).to_arrays().cards.tolist()
+        [2, 3]
         """
         with self.lock:
             return ModelArrays.of_model(self.model)
@@ -188,12 +198,23 @@ class FactorGraph(WhatIf, Constraints):
             return ModelArrays.of_model(self.table_model)
 
     def unary(self, variable: int | str) -> NDArray[np.float64]:
-        """The unary scores of a variable."""
+        """The unary scores of a variable.
+
+        >>> g = FactorGraph([2])
+        >>> first, second = g.add_factor([0], [0.0, 1.0]), g.add_factor([0], [0.5, 1.0])
+        >>> g.unary(0).tolist()
+        [0.5, 2.0]
+        """
         variable, begin = self.variable(variable), self._unary_begin()
         return self._unary()[begin[variable] : begin[variable + 1]].copy()
 
     def table(self, table: int | TableRef) -> AnyTable:
-        """A stored table: an array (read-only; flat if numpy cannot have its many axes), or Potts, AbsDiff, SqDiff."""
+        """A stored table: an array (read-only; flat if numpy cannot have its many axes), or Potts, AbsDiff, SqDiff.
+
+        >>> g = FactorGraph([2, 2])
+        >>> g.table(g.add_table([[1.0, 0.0], [0.0, 1.0]])).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
         with self.lock:
             arrays, index = self.table_arrays(), self._table_number(table)
             if not 0 <= index < arrays.n_tables:
@@ -201,7 +222,13 @@ class FactorGraph(WhatIf, Constraints):
             return self._roles.rewards.get(index) or StoredTables(arrays)[index]
 
     def factors(self) -> list[Factor]:
-        """The factors with tables over two or more variables, in the order in which they were added."""
+        """The factors with tables over two or more variables, in the order in which they were added.
+
+        >>> g = FactorGraph([2, 2])
+        >>> tie = g.add_factor([0, 1], Potts(0, -1))
+        >>> [factor.variables for factor in g.factors()]
+        [(0, 1)]
+        """
         return factor_list(self.table_arrays())
 
     def __repr__(self) -> str:
@@ -220,18 +247,33 @@ class FactorGraph(WhatIf, Constraints):
     # -- evaluation --------------------------------------------------------------------------------------------
 
     def score(self, labels: ArrayLike) -> float:
-        """The score of a labeling, summed from tables and constraints; -inf if it uses a forbidden state."""
+        """The score of a labeling, summed from tables and constraints; -inf if it uses a forbidden state.
+
+        Raises ModelError for a labeling of another length, or a label that a variable does not have.
+
+        >>> FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]], [[0, 1]], tables=[Potts(0, -1)]).score([1, 0])
+        0.5
+        """
         x = self.check_labels(labels)
         with self.lock:
             model, rules = self.table_snapshot(), self.rules
         return score_with_rules(model, rules, x) if rules else model.score(x)
 
     def energy(self, labels: ArrayLike) -> float:
-        """Minus the score."""
+        """Minus the score.
+
+        >>> FactorGraph.from_arrays([2], [[0.0, 1.0]]).energy([1])
+        -1.0
+        """
         return -self.score(labels)
 
     def factor_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
-        """One score per factor over two or more variables, in the order of `factors()`."""
+        """One score per factor over two or more variables, in the order of `factors()`.
+
+        >>> chain = FactorGraph.from_arrays([2] * 3, edges=[[0, 1], [1, 2]], tables=[Potts(0, -1)])
+        >>> chain.factor_scores([0, 0, 1]).tolist()
+        [0.0, -1.0]
+        """
         return self.table_snapshot().factor_scores(self.check_labels(labels))
 
     def rule_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
@@ -245,15 +287,31 @@ class FactorGraph(WhatIf, Constraints):
         return rule_scores(self.rules, check_range(self.check_labels(labels), self._cards))
 
     def unary_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
-        """One score per variable: its unary score (factors over it alone, summed) at its label."""
+        """One score per variable: its unary score (factors over it alone, summed) at its label.
+
+        >>> FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]]).unary_scores([1, 0]).tolist()
+        [1.0, 0.5]
+        """
         return scores_at(self.check_labels(labels), self._cards, self._unary(), self._unary_begin())
 
     def check_labels(self, labels: ArrayLike) -> NDArray[np.int32]:
-        """The labeling as the core takes it; the core checks the ranges."""
+        """The labeling as the core takes it; the core checks the ranges.
+
+        >>> FactorGraph([2, 2]).check_labels((1, 0)).tolist()
+        [1, 0]
+        """
         return check_labels(labels, self._cards)
 
     def condition(self, evidence: Mapping[Any, Any]) -> Conditioned:
-        """The graph that is left when variables are fixed ({variable: label}, by number or name), and the way back."""
+        """The graph that is left when variables are fixed ({variable: label}, by number or name), and the way back.
+
+        Raises ModelError for a variable or label that is not there.
+
+        >>> g = FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]], [[0, 1]], tables=[Potts(0, -1)])
+        >>> given = g.condition({0: 0})
+        >>> given.graph.n_variables, given.expand([1]).tolist()
+        (1, [0, 1])
+        """
         return condition(self, evidence)
 
     # -- views -------------------------------------------------------------------------------------------------
@@ -273,7 +331,11 @@ class FactorGraph(WhatIf, Constraints):
         return lower(self)
 
     def describe(self) -> Description:
-        """Sizes, histograms, components, forest or not, hard constraints, binary and submodular or not, memory."""
+        """Sizes, histograms, components, forest or not, hard constraints, binary and submodular or not, memory.
+
+        >>> FactorGraph.grid((3, 3), np.zeros((3, 3, 2)), Potts(0, -1)).describe().forest
+        False
+        """
         from fginfer.describe import describe
 
         return describe(self)
@@ -283,6 +345,9 @@ class FactorGraph(WhatIf, Constraints):
 
         Variables are the nodes 0, 1, ... with `labels` and `unary`; factors are ("factor", f) with `variables`,
         `table`, `weight` and `transposed`. The edges of the Markov graph list their `factors`.
+
+        >>> FactorGraph.from_arrays([2, 2], edges=[[0, 1]], tables=[Potts(0, -1)]).to_networkx("markov").size()
+        1
         """
         from fginfer.graph_networkx import to_networkx
 

@@ -119,6 +119,13 @@ class GraphChanges(Named):
         or a handle from `add_table`. Equal arrays are stored once. A weight may be negative (not with -inf entries)
         or zero (then nothing is forbidden either). `transposed` (pairwise) reads it as table[x_second, x_first].
         The handle that is returned, and the name if there is one, are for `set_weight` and `remove_factor`.
+
+        Raises ModelError if variables repeat or are not there, the sizes differ, or an entry is NaN or +inf.
+
+        >>> g = FactorGraph([2, 2])
+        >>> agree = g.add_factor([0, 1], Potts(1.0, 0.0), weight=2.0, name="agree")
+        >>> g.score([1, 1])
+        2.0
         """
         with self.lock:
             said = f"factor {self._given}" if name is None else f"factor {name!r}"
@@ -185,7 +192,13 @@ class GraphChanges(Named):
         self._cutoff = float(score)
 
     def set_unary(self, variable: int | str, scores: ArrayLike) -> None:
-        """Replaces the unary scores of a variable; running solvers keep the old ones."""
+        """Replaces the unary scores of a variable; running solvers keep the old ones.
+
+        >>> g = FactorGraph([2])
+        >>> g.set_unary(0, [0.0, 3.0])
+        >>> g.score([1])
+        3.0
+        """
         variable = self.variable(variable)
         values = check_dense(f"variable {variable}", scores, (int(self._cards[variable]),), (variable,)).values
         with self.lock:
@@ -204,6 +217,13 @@ class GraphChanges(Named):
         """Replaces the unary scores of these variables (None: of all); running solvers keep the old ones.
 
         `scores`: concatenated, a list with one array per variable, or (variables, labels).
+
+        All of them change, or none: one NaN is a ModelError.
+
+        >>> g = FactorGraph([2, 2, 2])
+        >>> g.set_unaries([[0.0, 1.0], [5.0, 0.0]], [0, 2])
+        >>> g.score([1, 0, 0])
+        6.0
         """
         if variables is not None:
             return self._set_some(scores, variables)
@@ -253,6 +273,15 @@ class GraphChanges(Named):
         factors change that list this number, and these are more than one where equal arrays were given to `add_factor`.
         Arrays that are given later never share a table that was changed by its number. A factor of negative
         weight lists the negative of the table it was given; who changes the one changes the other as well.
+
+        Raises ModelError for a table that is implicit (`Potts`), another shape, NaN or +inf.
+
+        >>> g = FactorGraph([2, 2])
+        >>> table = g.add_table([[0.0, 1.0], [1.0, 0.0]])
+        >>> tie = g.add_factor([0, 1], table)
+        >>> g.set_table(table, [[4.0, 0.0], [0.0, 0.0]])
+        >>> g.score([0, 0])
+        4.0
         """
         with self.lock:
             index = self._table_number(table)

@@ -50,11 +50,19 @@ class MaxMarginals:
     asked: tuple[int, ...]  # the variables that the arrays are about, in this order
 
     def losses(self) -> list[Reals]:
-        """What each label costs against the best labeling: how sure its variable is of another one."""
+        """What each label costs against the best labeling: how sure its variable is of another one.
+
+        >>> [loss.tolist() for loss in max_marginals(FactorGraph.from_arrays([2], [[0.0, 1.0]])).losses()]
+        [[1.0, 0.0]]
+        """
         return [self.score - scores for scores in self.variables]
 
     def confidence(self) -> tuple[Reals, Reals]:
-        """What each variable's second label loses against the first, at least and at most; inf: there is no second."""
+        """What each variable's second label loses against the first, at least and at most; inf: there is no second.
+
+        >>> max_marginals(FactorGraph.from_arrays([2], [[0.0, 1.0]])).confidence()[0].tolist()
+        [1.0]
+        """
         least, most = np.full(len(self.low), inf), np.full(len(self.low), inf)
         for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             others = np.arange(len(low)) != np.lexsort([high, low])[-1]

@@ -127,7 +127,11 @@ class Solver(Follower):
         self.close()
 
     def close(self) -> None:
-        """Frees what the method holds; the solver cannot be used afterwards."""
+        """Frees what the method holds; the solver cannot be used afterwards.
+
+        >>> solver = Solver(FactorGraph([2, 2]))
+        >>> solver.close()
+        """
         with self._locked():
             close = getattr(self._engine, "close", None)  # engines with threads of their own have one
             self._engine = None
@@ -142,6 +146,10 @@ class Solver(Follower):
         `callback` sees a Progress after every slice; the run ends if it returns something true. Ctrl-C raises
         KeyboardInterrupt, after which `result()` still has the best labeling and bound; so it has after an exception
         that is not the callback's, with the status "failed".
+
+        >>> solver = Solver(FactorGraph.grid((5, 5), np.eye(25, 2).reshape(5, 5, 2), Potts(0, -0.3)), "trws")
+        >>> solver.run(seconds=10) != "running"
+        True
         """
         seconds = check_seconds("seconds", seconds)
         if iterations is not None:
@@ -236,7 +244,11 @@ class Solver(Follower):
         return self._status
 
     def progress(self) -> Progress:
-        """A short look at where it stands."""
+        """A short look at where it stands.
+
+        >>> Solver(FactorGraph.from_arrays([2], [[0.0, 1.0]])).progress().seconds < 10
+        True
+        """
         with self._locked():
             engine = self._opened()
             progress: Progress = engine.progress()
@@ -250,7 +262,13 @@ class Solver(Follower):
             return COPY_SECONDS * float(self._opened().dual_size) if self._native else 0.0
 
     def result(self, trace: bool = True, dual: bool = True) -> Result:
-        """The best labeling and bound so far. `trace` and `dual` (marginals, messages) may be left out."""
+        """The best labeling and bound so far. `trace` and `dual` (marginals, messages) may be left out.
+
+        >>> solver = Solver(FactorGraph.from_arrays([2], [[0.0, 1.0]]))
+        >>> state = solver.run()
+        >>> solver.result().labels.tolist(), solver.result().status
+        ([1], 'optimal')
+        """
         with self._locked():
             found = self._result(self._stopped_by if self._status == "running" else self._status, trace, dual)
             if self._prover is not None:
@@ -289,13 +307,26 @@ class Solver(Follower):
     # -- what it is told ---------------------------------------------------------------------------------------
 
     def offer(self, labels: ArrayLike) -> None:
-        """A labeling from elsewhere: kept if it is better than what is known, and used as a start where possible."""
+        """A labeling from elsewhere: kept if it is better than what is known, and used as a start where possible.
+
+        Raises ModelError for a labeling of another length.
+
+        >>> solver = Solver(FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]]))
+        >>> solver.offer([1, 0])
+        >>> solver.result().score
+        1.5
+        """
         with self._locked():
             self._opened()
             self._offer(labels)
 
     def warm_start(self, start: Result | ArrayLike) -> None:
-        """Starts from an earlier result (its labels, and its messages where both methods have them) or a labeling."""
+        """Starts from an earlier result (its labels, and its messages where both methods have them) or a labeling.
+
+        >>> graph = FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]])
+        >>> solver = Solver(graph, "trws")
+        >>> solver.warm_start(solve(graph, "trws"))
+        """
         if not isinstance(start, Result):
             self.offer(start)
             return
@@ -313,6 +344,14 @@ class Solver(Follower):
 
         The trace and the iteration count start again. What a change costs follows how much it changes, where the method
         can; factors and variables that have come or gone mean a new start from the labels.
+
+        >>> graph = FactorGraph.from_arrays([2], [[0.0, 1.0]])
+        >>> solver = Solver(graph)
+        >>> graph.set_unary(0, [3.0, 1.0])
+        >>> solver.update()
+        >>> state = solver.run()
+        >>> solver.result().labels.tolist()
+        [0]
         """
         with self._locked(), self.graph.lock:
             self._opened()

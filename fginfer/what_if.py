@@ -61,7 +61,14 @@ class WhatIf(GraphEdits):
             self._fixed[i] = chosen, rows
 
     def free(self, variable: int | str | None = None) -> None:
-        """Gives a fixed variable (None: all of them) the scores back that it had."""
+        """Gives a fixed variable (None: all of them) the scores back that it had.
+
+        >>> g = FactorGraph.from_arrays([2], [[0.0, 1.0]])
+        >>> g.fix(0, 0)
+        >>> g.free(0)
+        >>> g.unary(0).tolist()
+        [0.0, 1.0]
+        """
         with self.lock:
             which = list(self._fixed) if variable is None else [self.variable(variable)]
             if any(i not in self._fixed for i in which):
@@ -120,7 +127,15 @@ class WhatIf(GraphEdits):
 
     def pop(self) -> None:
         """Takes back every change since the last `push` that was not taken back. Handles of factors added since are
-        good for nothing then."""
+        good for nothing then.
+
+        >>> g = FactorGraph([2])
+        >>> g.push()
+        >>> g.set_unary(0, [0.0, 1.0])
+        >>> g.pop()
+        >>> g.unary(0).tolist()
+        [0.0, 0.0]
+        """
         with self.lock:
             if not self._states:
                 raise ModelError("there is no push to go back to")

@@ -47,3 +47,17 @@ def test_what_users_call_has_an_example(package: str) -> None:
     module = import_module(f"fginfer{package}")
     called = [name for name in module.__all__ if is_called(getattr(module, name)) and name not in WITHOUT]
     assert [name for name in called if ">>> " not in (getattr(module, name).__doc__ or "")] == []
+
+
+# For formats, methods and other builders, which take a graph apart; not for people.
+FOR_BUILDERS = {
+    *("from_model", "from_model_arrays", "kept_unary", "shared_names", "snapshot", "table_arrays", "table_number"),
+    *("table_snapshot", "take_names", "take_rules", "run_until", "seconds_to_copy", "prove"),
+}
+
+
+@pytest.mark.parametrize("public", [fginfer.FactorGraph, fginfer.Solver], ids=lambda c: c.__name__)
+def test_every_method_of_graphs_and_solvers_has_an_example(public: type) -> None:
+    methods = {name: getattr(public, name) for name in dir(public) if not name.startswith("_")}
+    without = {name for name, f in methods.items() if callable(f) and ">>>" not in (inspect.getdoc(f) or "")}
+    assert without - FOR_BUILDERS == set()
