@@ -444,10 +444,11 @@ class Tree:
         rows, count, _ = self.entries(places)
         into = self.begin[self.receiver[link]] + places - self.place[link]
         at, by = np.concatenate([into, rows]), np.concatenate([amounts, -np.repeat(amounts, count)])
-        sizes = np.abs(by)
-        if sizes.sum() > LARGEST:  # all sums on the way stay below 2^53
-            sizes = np.bincount(at, sizes)
-            need(sizes.max(initial=0) <= 2 * LARGEST, "the messages are too large")
+        if np.abs(by).sum() > LARGEST:  # gains are exact; losses that are not leave nothing that is above the lowest
+            up, down = np.bincount(at, np.maximum(by, 0)), np.bincount(at, np.maximum(-by, 0))
+            need(up.max(initial=0) <= 4 * LARGEST, "the messages are too large")
+            at = np.unique(at)
+            by = up[at] - down[at]
         self.remember(self.value, at)
         np.add.at(self.value, at, by)
         after = self.value[at]
@@ -699,7 +700,9 @@ class Check:
 
     def messages(self) -> None:
         assert self.tree is not None
-        self.tree.send(*self.read_messages())
+        places, amounts = self.read_messages()
+        counts = self.tree.open[self.tree.sender[self.tree.link[places]]]  # the others have given what they had
+        self.tree.send(places[counts], amounts[counts])
 
     def remove(self) -> None:
         assert self.tree is not None

@@ -21,6 +21,7 @@ from fginfer.shrinking import MOST_VARIABLES, Shrunk
 # As in checker.py, where they are part of the format.
 BITS = 44  # bits of the largest difference of scores in a table
 BUDGET = 64  # units for each term
+REACH = 50  # bits of all messages of a table together; a checker has room for 51
 LOOK = 4096  # entries that are looked at for a step of scores before all of them are (chosen)
 Reals = NDArray[np.float64]
 Part = tuple[list[int], list[tuple[int, ...]]]  # variables and tables
@@ -32,7 +33,7 @@ class Grain:
 
     lead     a threshold may lie so far above a labeling and still prove that nothing is better
     quantum  messages are whole multiples of it
-    reach    no message is below minus this
+    reach    messages to a label are not below minus this, all together
     """
 
     lead: float
@@ -57,14 +58,16 @@ class Grain:
         arity = np.diff(arrays.factor_begin())
         assert arrays.unary is not None
         owner = np.repeat(np.arange(len(arrays.cards)), arrays.cards)
-        terms = len(arity) + np.count_nonzero(np.bincount(owner[arrays.unary != 0])) + 1
+        terms = len(arity) + np.count_nonzero(np.bincount(owner[arrays.unary != 0])) + 1 + len(arrays.leftover_var)
         # Most scores that are no whole steps from each other show it soon.
-        alike = _alike(every[:LOOK], above[:LOOK], unit) and _alike(every, above, unit)
+        alike = not len(arrays.leftover_var) and _alike(every[:LOOK], above[:LOOK], unit)
+        alike = alike and _alike(every, above, unit)
         step = _step(used, unit) if alike else 0.0
         lead = 0.999 * step if step > ldexp(BUDGET * terms, unit) else ldexp(BUDGET * terms / 2, unit)
         slots = max(1, int(arity.sum()))
         quantum = ldexp(1.0, max(unit + 1, frexp(lead / (4 * slots))[1] - 1))
-        return cls(lead, quantum, max(quantum, ldexp(1.0, unit + BITS + 3)))
+        # What an entry of a table gets from the messages to all its variables must fit.
+        return cls(lead, quantum, max(quantum, ldexp(1.0, unit + REACH) / max(2, int(arity.max(initial=1)))))
 
 
 def _entries(arrays: ModelArrays) -> tuple[Reals, list[Reals], list[Reals]]:
@@ -133,13 +136,14 @@ class Prover:
 
     def __init__(self, path: str | PathLike[str], graph: FactorGraph) -> None:
         self.graph, self.arrays = graph, graph.table_arrays()
+        self.model = graph.snapshot().plain()  # what rounding took from sums of scores is less than a unit
         self.file = ProofFile(path)
         self.said: str | None = None  # the status of the proof, once it is closed
         self._listened: NativeSolver | None = None
 
     def listen(self, native: NativeSolver) -> None:
         """From here on the steps of a solver are those of the proof, if it says any."""
-        if len(self.arrays.leftover_var) or not native.speaks:
+        if not native.speaks:
             return
         grain = Grain.of(self.arrays)
         if not native.speak(grain.lead, grain.quantum, grain.reach):
@@ -169,8 +173,6 @@ class Prover:
             return self._end_tree(self._listened, result, self._lead)
         if result.labels is None and (result.status != "infeasible" or cutoff > -inf):
             return "without proof: no labeling was found" + (" above the cutoff" if cutoff > -inf else "")
-        if len(self.arrays.leftover_var):
-            return f"without proof: {result.method} on scores that were rounded when they were added up"
         self._floor = -inf if result.score is None else result.score - Grain.of(self.arrays).lead
         claims = result.status in ("optimal", "infeasible")
         self.file.head(self.arrays, self._floor)
@@ -193,7 +195,7 @@ class Prover:
         return False
 
     def _eliminates(self, most: float) -> bool:
-        elimination = Elimination(self.graph.snapshot(), ELIMINATION_BYTES)
+        elimination = Elimination(self.model, ELIMINATION_BYTES)
         order = elimination.order() if elimination.fits and elimination.estimate.work <= most else None
         if order is not None:
             self.file.eliminate(order.tolist())
@@ -246,7 +248,7 @@ class Prover:
         grain = Grain.of(self.arrays, self._floor)
         settings = native_settings("bnb", gap=0.0)
         try:
-            native = NativeSolver(self.graph.snapshot(), settings)
+            native = NativeSolver(self.model, settings)
         except (SettingsError, SolverError, MemoryError):
             return "without proof: the model is too large for branch and bound"
         native.speak(grain.lead, grain.quantum, grain.reach)

@@ -9,7 +9,7 @@ typedef struct fgi_proof {
     int64_t n, capacity;
     double lead;    /* how far thresholds are above the incumbent, in the unit of the solver's model */
     double quantum; /* a power of two: messages are whole multiples of it, the smallest that is of use */
-    double reach;   /* no message is lower: those of penalties would not fit into the whole numbers of a checker */
+    double reach;   /* messages to a label are no lower together: a checker has no room for those of penalties */
     int exponent;   /* numbers of the caller are those of the solver times 2^exponent */
     int failed;     /* out of memory, or a number that does not fit: what follows is not kept */
 } fgi_proof;

@@ -170,6 +170,7 @@ static int speak(fgi_solver *s, double least) {
         leave(s, f->problem, f->problem->removed);
         f->problem->removed = -INFINITY;
     }
+    if (!left) f->problem->bound = -INFINITY; /* what its labels had is in `removed` */
     return left;
 }
 
@@ -524,8 +525,9 @@ static double bnb_hush(fgi_solver *s) {
         if (step(s)) return -1;
         is_to_pause(s);
     }
-    if (b->depth == 0) return 0;
-    const double over = excess(s), lead = over <= s->proof->lead ? s->proof->lead : over + s->proof->lead;
+    if (b->depth == 0) return b->speaker.lead;
+    const double said = fgi_larger(b->speaker.lead, s->proof->lead), over = excess(s);
+    const double lead = over <= said ? said : over + s->proof->lead;
     if (!(over < INFINITY)) return -1;
     if (fgi_solver_wanted(s)) fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, lead);
     while (b->depth > 0) {
@@ -534,7 +536,7 @@ static double bnb_hush(fgi_solver *s) {
         fgi_speak_end(&b->speaker);
         pop(s);
     }
-    return lead;
+    return b->speaker.lead;
 }
 
 static void bnb_destroy(fgi_solver *s) {

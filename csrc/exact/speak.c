@@ -78,6 +78,9 @@ void fgi_speak_threshold(fgi_speaker *s, const int32_t *labels, int64_t n_vars, 
     fgi_proof_rule(s->proof, 'K');
     fgi_proof_put(s->proof, &shown, sizeof shown);
     for (int64_t i = 0; i < n_vars; i++) fgi_proof_label(s->proof, labels[i]);
+    s->lead = s->score + s->lead > score + lead ? s->score + s->lead - score : lead; /* thresholds never fall */
+    s->labels = labels;
+    s->n_vars = n_vars;
     s->score = score;
 }
 
@@ -110,24 +113,65 @@ static double common(const double *steps, const double *unary, int32_t card) {
     return best;
 }
 
-/* Messages, from those in `exact`, become what was said plus whole multiples of the quantum. */
+/* Of messages only differences count: the largest is 0. */
+static void subtract_largest(double *message, const double *unary, int32_t card) {
+    double largest = -INFINITY;
+    for (int32_t a = 0; a < card; a++)
+        if (unary[a] > -INFINITY) largest = fgi_larger(largest, message[a]);
+    for (int32_t a = 0; a < card; a++)
+        if (unary[a] > -INFINITY) message[a] -= largest;
+}
+
+/* A checker has room for so much and no more: all messages to a label together are raised to -reach. The largest losses
+ * are cut to the same size. */
+static void raise_label(double *message, const fgi_link *links, int32_t n, int32_t a, double reach) {
+    double size = reach / n, before = 0, sum = 0;
+    for (int32_t k = 0; k < n; k++) sum -= message[links[k].mu + a];
+    if (!(sum > reach)) return;
+    while (size > before) { /* losses up to this size leave more for the others; it ends, as they are fewer each time */
+        double left = reach;
+        int32_t n_large = 0;
+        for (int32_t k = 0; k < n; k++) {
+            const int is_large = -message[links[k].mu + a] > size;
+            n_large += is_large;
+            left += is_large ? 0 : message[links[k].mu + a];
+        }
+        before = size;
+        size = n_large > 0 ? left / n_large : size;
+    }
+    for (int32_t k = 0; k < n; k++) message[links[k].mu + a] = fgi_larger(message[links[k].mu + a], -before);
+}
+
+/* The messages to be said, as exactly as a checker has room for them. */
+static void keep_exact(const fgi_speaker *s, const fgi_node *p) {
+    memcpy(s->exact, p->message, (size_t)n_messages(p) * sizeof(double));
+    for (int32_t k = 0; k < p->n_slots; k++) {
+        const int32_t i = p->slot_var[k];
+        subtract_largest(s->exact + p->slot_message[k], p->unary + p->begin[i], p->card[i]);
+    }
+    for (int32_t i = 0; i < p->n; i++) {
+        const int32_t n = p->link_begin[i + 1] - p->link_begin[i];
+        for (int32_t a = 0; n > 0 && a < p->card[i]; a++)
+            if (p->unary[p->begin[i] + a] > -INFINITY)
+                raise_label(s->exact, p->links + p->link_begin[i], n, a, s->proof->reach);
+    }
+}
+
+/* Messages become what was said plus whole multiples of the quantum, near those in `exact`. */
 static void round_messages(const fgi_speaker *s, const fgi_speech *x, fgi_node *p, double quantum) {
-    const double reach = s->proof->reach;
     for (int32_t f = 0; f < p->n_factors; f++) {
         for (int32_t k = p->slot_begin[f]; k < p->slot_begin[f + 1]; k++) {
             const int32_t i = p->slot_var[k], card = p->card[i];
             const int64_t first = p->slot_message[k];
             const double *unary = p->unary + p->begin[i], *exact = s->exact + first, *said = x->message + first;
-            double *message = p->message + first, largest = -INFINITY;
+            double *message = p->message + first, *steps = s->line;
             for (int32_t a = 0; a < card; a++)
-                if (unary[a] > -INFINITY) largest = fgi_larger(largest, exact[a]);
-            for (int32_t a = 0; a < card; a++)
-                if (unary[a] > -INFINITY)
-                    message[a] = rint((fgi_larger(exact[a] - largest, -reach) - said[a]) / quantum);
-            const double shift = common(message, unary, card);
+                steps[a] = unary[a] > -INFINITY ? rint((exact[a] - said[a]) / quantum) : 0;
+            const double shift = common(steps, unary, card);
             for (int32_t a = 0; a < card; a++) {
-                message[a] = unary[a] > -INFINITY ? said[a] + (message[a] - shift) * quantum : 0;
-                s->moved[f] |= message[a] != exact[a];
+                const double now = unary[a] > -INFINITY ? said[a] + (steps[a] - shift) * quantum : 0;
+                s->moved[f] |= now != message[a];
+                message[a] = now;
             }
         }
     }
@@ -279,10 +323,6 @@ static double quantum_of(const fgi_speaker *s, double x) {
     return ldexp(1, exponent - 1);
 }
 
-static void keep_exact(const fgi_speaker *s, const fgi_node *p) {
-    memcpy(s->exact, p->message, (size_t)n_messages(p) * sizeof(double));
-}
-
 int fgi_speak_node(fgi_speaker *s, fgi_speech *x, fgi_node *p, double cutoff) {
     drop_forbidden(p);
     if (p->bound > -INFINITY) {
@@ -315,6 +355,8 @@ void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_node *p, double cutoff) 
             measure(s, p, 0);
             part /= BOLD;
         } while (p->bound > cutoff && quantum > s->proof->quantum);
+        if (s->labels && p->bound > s->score + s->lead) /* rounding has lost too much: less is proven */
+            fgi_speak_threshold(s, s->labels, s->n_vars, s->score, p->bound - s->score + s->proof->lead);
         tell_messages(s, x, p, quantum);
     }
     tell_labels(s, x, p);

@@ -22,10 +22,12 @@ typedef struct fgi_speaker {
     double *rows;               /* scratch: what one factor has at best, by label of its variables */
     double *line;               /* scratch: two lines of a table */
     double *fall;               /* scratch: per label */
-    double *exact;              /* scratch: messages before they are rounded */
+    double *exact;              /* scratch: messages, the largest of a link 0, before they are rounded */
     int64_t *gaps, *amounts;    /* scratch: per message or label */
     uint8_t *moved;             /* scratch: per factor */
-    double score;               /* score of the labeling that the last threshold stands on */
+    const int32_t *labels;      /* the labeling that the last threshold stands on, of n_vars variables */
+    int64_t n_vars;
+    double score, lead; /* its score, and how far the threshold is above it */
 } fgi_speaker;
 
 fgi_rc fgi_speaker_begin(fgi_speaker *s, fgi_proof *proof, const fgi_model *m);

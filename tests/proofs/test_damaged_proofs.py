@@ -111,6 +111,17 @@ def test_each_rule_is_checked(tmp_path: Path, steps: bytes, said: str) -> None:
     assert said in str(check(small(), tmp_path, head(small()) + steps))
 
 
+def test_messages_of_a_table_that_has_given_its_maxima_change_nothing(tmp_path: Path) -> None:
+    graph = small()
+    tree = b"T" + counted([0, 1]) + counted([2]) + struct.pack("<2i", 0, 1) + counted([])
+    best = b"K" + struct.pack("<d2i", 0.0, 1, 0)
+    # The link to variable 1 has places 2 and 3: in the child, variable 0 has its first label.
+    message = b"M" + struct.pack("<hqBBqBb", 3, 1, 1, 3, 1, 1, 5)
+    end = b"S" + struct.pack("<ii", 1, 0) + b"QO" + struct.pack("<d", 3.0)
+    steps = tree + best + b"B" + struct.pack("<i", 0) + message + b"EE" + end
+    assert str(check(graph, tmp_path, head(graph) + steps)).startswith("verified: optimal")
+
+
 @pytest.mark.parametrize(
     "start",
     [

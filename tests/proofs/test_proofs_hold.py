@@ -90,7 +90,8 @@ def test_the_scale_of_scores_changes_nothing(seed: int, k: int) -> None:
             if kind[t] == 1:
                 parameters[2 * t + 1] *= times
     fields = {name: getattr(arrays, name) for name in ModelArrays.__dataclass_fields__}
-    changed = {"unary": scaled(arrays.unary), "values": scaled(arrays.values), "params": parameters}
+    changed = {"unary": scaled(arrays.unary), "values": scaled(arrays.values), "params": parameters,
+               "leftover": scaled(arrays.leftover)}  # fmt: skip
     big = FactorGraph.from_model_arrays(ModelArrays(**{**fields, **changed, "constant": arrays.constant * times}))
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -99,6 +100,36 @@ def test_the_scale_of_scores_changes_nothing(seed: int, k: int) -> None:
         agrees(big, verdict)
         assert isinstance(verdict, Verdict)
         assert verdict.kind == result.status
+
+
+def test_scores_that_were_rounded_when_they_were_added_up_have_a_proof(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    graph = FactorGraph([3] * 8)
+    for i in range(8):
+        for j in range(i):
+            graph.add_factor([j, i], rng.normal(size=(3, 3)))
+    graph = graph.condition({0: 1, 3: 2}).graph
+    assert len(graph.table_arrays().leftover_var) > 0
+    for method in ("auto", "bnb"):
+        result = solve(graph, method, gap=0.0, proof=tmp_path / "run.proof")
+        verdict = check(graph, tmp_path)
+        agrees(graph, verdict)
+        assert result.proof == "complete"
+        assert isinstance(verdict, Verdict)
+        assert verdict.kind == result.status == "optimal"
+
+
+def test_strong_fields_on_a_dense_model_have_a_proof(tmp_path: Path) -> None:
+    """What all tables say about one label together does not fit into the numbers of a checker."""
+    rng = np.random.default_rng(1)
+    graph = FactorGraph([2] * 120)
+    for i in range(120):
+        graph.add_factor([i], [0.0, 40.0 * rng.normal()])
+        for j in range(i):
+            graph.add_factor([j, i], [[0.0, 0.0], [0.0, rng.normal()]])
+    result = solve(graph, "trws", max_iterations=20, proof=tmp_path / "run.proof")
+    assert result.proof == "complete"
+    assert isinstance(check(graph, tmp_path), Verdict)
 
 
 def test_whole_scores_have_no_error_budget(tmp_path: Path) -> None:
