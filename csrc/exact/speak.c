@@ -113,7 +113,7 @@ static double common(const double *steps, const double *unary, int32_t card) {
     return best;
 }
 
-/* Of messages only differences count: the largest is 0. */
+/* Only differences of messages count: the largest is 0. */
 static void subtract_largest(double *message, const double *unary, int32_t card) {
     double largest = -INFINITY;
     for (int32_t a = 0; a < card; a++)
