@@ -161,15 +161,12 @@ static fgi_rc take_domain(fgi_cfn *r, const fgi_token *t, fgi_error *err) {
     return FGI_OK;
 }
 
+/* An interval of n values is said as -n: its labels are those of a list of n. */
 static fgi_rc take_size(fgi_cfn *r, const fgi_token *t, fgi_error *err) {
     double size;
-    if (is_number(t, &size) && t->text[0] == '-')
-        return fail_at(r, err, t,
-            "variable %lld has a negative domain size: an interval without a list of its values, which is not "
-            "supported",
-            ll(this_variable(r)));
     fgi_rc rc = take_number(r, t, "the number of labels of variable %lld", this_variable(r), &size, err);
     if (rc) return rc;
+    size = fabs(size);
     return add_variable(r, size < 2147483648.0 && size == floor(size) ? (int64_t)size : 0, err);
 }
 

@@ -337,18 +337,14 @@ static fgi_rc take_parameter(fgi_wcsp *r, const char *word, int64_t n, fgi_error
 
 /* ---- the reader --------------------------------------------------------------------------------------------- */
 
+/* An interval of n values is said as -n: its labels are those of a list of n. */
 static fgi_rc take_domain(fgi_wcsp *r, const char *word, int64_t n, fgi_error *err) {
-    const int negative = word[0] == '-';
+    const int interval = n > 1 && word[0] == '-';
     const int64_t high = r->largest < INT32_MAX ? r->largest : INT32_MAX, i = r->c.cards.n;
     int64_t size;
-    fgi_rc rc = take_whole(
-        r, word, n, "the domain size of variable %lld", i, negative ? -(INT64_C(1) << 62) : 1, high, &size, err);
+    fgi_rc rc =
+        take_whole(r, word + interval, n - interval, "the domain size of variable %lld", i, 1, high, &size, err);
     if (rc) return rc;
-    if (negative)
-        return fail_at(r, err, word, n,
-            "variable %lld has a negative domain size: an interval without a list of its values, which is not "
-            "supported",
-            ll(i));
     char what[80];
     snprintf(what, sizeof what, "variable %lld with %lld labels", ll(i), ll(size));
     if ((rc = allow(r, (double)size, word, n, what, err))) return rc;

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fginfer.budget import Budget
 from fginfer.core.costs import CfnReader, WcspReader
 from fginfer.errors import FormatError, ModelError
+from fginfer.formats.assembly import MOST_VARIABLES
 from fginfer.formats.global_rules import add_global
 from fginfer.formats.global_text import Split, UnknownGlobalError
 from fginfer.formats.lines import NUMBER
@@ -29,6 +30,7 @@ _OF_VARIABLES, _OF_FUNCTIONS = -1, -2  # owners of names in the reader of the co
 _PER_BYTE = 150  # bytes that a byte of text takes while it is looked through for global functions
 _MOST_DECIMALS = 15
 _DECIMALS = re.compile(r"\d\.(\d+)", re.ASCII)
+_MAXIMISES = re.compile(r"mustbe\"?\s*:?\s*\"?>")
 _FEW_STATES = 4096  # states of a table whose labels are worth remembering as text
 T = TypeVar("T")
 
@@ -83,12 +85,22 @@ def _with_globals(path: Path, budget: Budget, reader: WcspReader | CfnReader, pa
     top = float(parts.bound) if isinstance(reader, WcspReader) and NUMBER.fullmatch(parts.bound) else math.inf
     for given in parts.found:
         try:
-            add_global(graph, given, top)
+            add_global(graph, given, top, _network(path, budget, given.inside))
         except ModelError as error:
             raise FormatError(str(error), str(path), given.line, given.kind) from None
     if graph.cutoff == -math.inf and NUMBER.fullmatch(parts.bound.lstrip("<")):
         graph.cutoff = _cutoff(parts)
     return graph
+
+
+def _network(path: Path, budget: Budget, text: str) -> FactorGraph | None:
+    """A network inside of a file, which minimises as the file does."""
+    if not text:
+        return None
+    if _MAXIMISES.search(text):
+        raise ModelError("the network inside maximises, and the file minimises")
+    reader = CfnReader(str(path), MOST_VARIABLES, budget.room, budget.most)
+    return _read_tables(path, budget, reader, io.BytesIO(text.encode("utf-8", "surrogateescape")))
 
 
 def _cutoff(parts: Split) -> float:

@@ -20,8 +20,9 @@ COMPARATORS = ("==", "=", "<", "<=", ">", ">=", "!=")
 class Function:
     """A global function over variables of a graph, with what it asks of its parameters."""
 
-    def __init__(self, graph: FactorGraph, given: Global, top: float) -> None:
+    def __init__(self, graph: FactorGraph, given: Global, top: float, network: FactorGraph | None = None) -> None:
         self.graph, self.kind, self._params, self.top = graph, given.kind, given.params, top
+        self.network = network
         self.scope = [self._variable(word) for word in given.scope]
         if len(set(self.scope)) < len(self.scope):
             raise ModelError(f"{self.kind} names a variable twice")
@@ -32,10 +33,10 @@ class Function:
             return self.graph.variable(int(word[:10]))
         return self.graph.variable(word)
 
-    def get(self, key: str) -> Any:
-        if key not in self._params:
+    def get(self, key: str, default: str | None = None) -> Any:
+        if key not in self._params and default is None:
             raise ModelError(f"{self.kind} has no {key}")
-        return self._params[key]
+        return self._params.get(key, default)
 
     def number(self, word: object, what: str) -> float:
         if not isinstance(word, str) or not NUMBER.fullmatch(word) or not abs(float(word)) < inf:

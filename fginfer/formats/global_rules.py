@@ -9,15 +9,17 @@ from operator import mul
 
 from fginfer.errors import ModelError
 from fginfer.formats.global_function import Function
-from fginfer.formats.global_sums import SUMS
+from fginfer.formats.global_sums import SUMS, same
+from fginfer.formats.global_tables import TABLES
 from fginfer.formats.global_text import Global
 from fginfer.graph import FactorGraph
 from fginfer.rules import Automaton
 
 
-def add_global(graph: FactorGraph, given: Global, top: float = inf) -> None:
-    """Adds a global function to the graph; ModelError for parameters that it cannot have. A cost of `top` forbids."""
-    function = Function(graph, given, top)
+def add_global(graph: FactorGraph, given: Global, top: float = inf, network: FactorGraph | None = None) -> None:
+    """Adds a global function to the graph; ModelError for parameters that it cannot have. A cost of `top` forbids. A
+    function that has a network inside takes that as a graph."""
+    function = Function(graph, given, top, network)
     if function.scope:
         _ADDERS[given.kind](function)
 
@@ -58,6 +60,15 @@ def _cardinality(f: Function) -> None:
             f.count(f.literals(value), 0, high, partial(mul, much))
         else:
             f.count(f.literals(value), low, high, f.price())
+
+
+def _same_cardinality(f: Function) -> None:
+    """Both halves of the scope have each label equally often, and in each half the numbers of labels have limits."""
+    same(f)
+    for half in f.halves():
+        for value, low, high in f.rows("bounds", 3):
+            literals = f.literals(str(value), half)
+            f.count(literals, f.whole(low, "a lower bound"), f.whole(high, "an upper bound"), f.price())
 
 
 def _among(f: Function) -> None:
@@ -115,5 +126,7 @@ _ADDERS: dict[str, Callable[[Function], None]] = {
     **dict.fromkeys(("samong", "samongdp", "wamong"), _among),
     **dict.fromkeys(("sregular", "sregulardp"), _regular),
     "wregular": _weighted_regular,
+    "wsamegcc": _same_cardinality,
     **SUMS,
+    **TABLES,
 }

@@ -76,7 +76,7 @@ def _variable_among(f: Function) -> None:
     _add_sum(f, among + _labels(f, f.scope[-1:], -1), "==", 0, f.price())
 
 
-def _same(f: Function) -> None:
+def same(f: Function) -> None:
     """Both halves of the scope have each label equally often."""
     first, second = f.halves()
     for label in range(max(int(f.graph.cards[v]) for v in f.scope)):
@@ -191,7 +191,7 @@ SUMS: dict[str, Callable[[Function], None]] = {
     "wsum": _sum,
     "wvarsum": _variable_sum,
     "wvaramong": _variable_among,
-    "wsame": _same,
+    "wsame": same,
     "ssame": _soft_same,
     "woverlap": _overlap,
     **dict.fromkeys(("max", "smaxdp"), _maximum),

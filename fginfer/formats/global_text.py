@@ -29,6 +29,8 @@ _LAYOUTS: dict[str, str] = {
     "wvarsum": "metric:w cost:w comparator:w",
     "wvaramong": "metric:w cost:w values:n1",
     "wsame": "metric:w cost:w",
+    "wsamegcc": "metric:w cost:w bounds:n3",
+    **dict.fromkeys(("smst", "smstdp", "MST"), ""),
     "ssame": "cost:w sizes:2 vars1:0 vars2:1",
     **dict.fromkeys(("max", "smaxdp"), "defaultcost:w tuples:n3"),
     **dict.fromkeys(("wdiverse", "whdiverse", "wtdiverse"), "distance:w values:a"),
@@ -37,7 +39,8 @@ _LAYOUTS: dict[str, str] = {
     "knapsackv": "capacity:w weightedvalues:n3",
     "clique": "rhs:w values:an1",
 }
-KINDS = tuple(_LAYOUTS)
+_OF_CFN = ("sgrammar", "sgrammardp", "cfnconstraint")  # read from .cfn files alone
+KINDS = (*_LAYOUTS, *_OF_CFN)
 
 
 class Global(NamedTuple):
@@ -47,6 +50,7 @@ class Global(NamedTuple):
     scope: list[str]
     params: Params
     line: int
+    inside: str = ""  # the text of a network that is a parameter
 
 
 class UnknownGlobalError(FormatError):
@@ -239,7 +243,7 @@ def split_cfn(path: Path, text: str) -> Split:
         kind = _after(node, "type")
         if not isinstance(kind, _Word) or kind in _FORMULAS:
             continue
-        if kind not in _LAYOUTS:
+        if kind not in KINDS:
             _unknown(path, text, kind.at, kind)
         scope, params = next(iter(_nodes(node)), None), _after(node, "params")
         if scope is None or not isinstance(params, _Node) or scope is params:
@@ -248,10 +252,18 @@ def split_cfn(path: Path, text: str) -> Split:
         if len(params.items) % 2 or not all(isinstance(key, _Word) for key in keys):
             _fail(path, text, kind.at, f"the params of {kind} must be pairs of a name and a value", kind)
         named = {str(key): _plain(value) for key, value in zip(keys, params.items[1::2], strict=True)}
-        found.append(Global(str(kind), [str(w) for w in scope.items], named, text.count("\n", 0, kind.at) + 1))
+        inner = _after(params, "cfn")
+        inside = _alone(text, inner) if kind == "cfnconstraint" and isinstance(inner, _Node) else ""
+        line = text.count("\n", 0, kind.at) + 1
+        found.append(Global(str(kind), [str(w) for w in scope.items], named, line, inside))
         spans.append((begin, node.end))
     bound = next((str(w) for w in parts[0].items if isinstance(w, _Word) and w[:1] in "<>" and len(w) > 1), "")
     return Split(_blank(text, spans), found, bound)
+
+
+def _alone(text: str, node: _Node) -> str:
+    """The text of a node on the lines where it stands."""
+    return "\n" * text.count("\n", 0, node.begin) + text[node.begin : node.end]
 
 
 def _after(node: _Node, word: str) -> object:

@@ -5,6 +5,7 @@ The definitions were compared with toulbar2's own costs, function by function an
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -47,6 +48,13 @@ def hamming(x: tuple[int, ...], moves: dict[tuple[int, int], int], ends: set[int
     return best
 
 
+def reaches(parents: tuple[int, ...], at: int) -> bool:
+    """Whether the root is above a point."""
+    for _ in parents:
+        at = parents[at]
+    return parents[at] == at
+
+
 @pytest.mark.parametrize(
     ("function", "cost"),
     [
@@ -86,6 +94,17 @@ def hamming(x: tuple[int, ...], moves: dict[tuple[int, int], int], ends: set[int
         ("wsame lin 7", lambda x: 7 * sum(abs(x[:2].count(a) - x[2:].count(a)) for a in range(3))),
         ("wsame quad 7", lambda x: 7 * sum((x[:2].count(a) - x[2:].count(a)) ** 2 for a in range(3))),
         ("wsame hard 7", lambda x: 7 * sum(x[:2].count(a) != x[2:].count(a) for a in range(3))),
+        (
+            "wsamegcc quad 2 2 0 0 1 2 1 2",
+            lambda x: (
+                2
+                * (
+                    sum((x[:2].count(a) - x[2:].count(a)) ** 2 for a in range(3))
+                    + sum(off(h.count(0), 0, 1) ** 2 + off(h.count(2), 1, 2) ** 2 for h in (x[:2], x[2:]))
+                )
+            ),
+        ),
+        ("smstdp", lambda x: 0 if x in TREES else 1000),
         ("ssame 7 2 2 0 3 1 2", lambda x: 7 * sum(max(0, (x[0], x[3]).count(a) - x[1:3].count(a)) for a in range(3))),
         (
             "smaxdp 5 4 0 0 9 1 1 3 2 2 2 3 1 1000",
@@ -113,6 +132,86 @@ def hamming(x: tuple[int, ...], moves: dict[tuple[int, int], int], ends: set[int
 )
 def test_costs(tmp_path: Path, function: str, cost):
     check(tmp_path, function, cost)
+
+
+# Trees of four points of which the last is no parent, as no variable has a label 3: a root, and who is below whom.
+TREES = {
+    (a, b, c, d)
+    for a, b, c, d in X
+    if sum((a == 0, b == 1, c == 2)) == 1 and all(reaches((a, b, c, d), k) for k in range(4))
+}
+
+
+def test_grammars(tmp_path: Path):
+    """S -> S S | ( ) | ( R, R -> S ): brackets that match."""
+    rules = {"metric": "var", "cost": 3, "nb_symbols": 4, "nb_values": 2, "start": 0}
+    rules |= {"terminals": [[1, 0], [2, 1]], "non_terminals": [[0, 0, 0], [0, 1, 2], [0, 1, 3], [3, 0, 2]]}
+    words = {x for x in product(range(2), repeat=4) if all(2 * sum(x[:k]) <= k for k in range(5)) and sum(x) == 2}
+    assert words == {(0, 1, 0, 1), (0, 0, 1, 1)}
+    graph = read_cfn(tmp_path, "sgrammardp", rules)
+    for x in product(range(2), repeat=4):
+        assert graph.score(x) == -3.0 * min(sum(a != b for a, b in zip(x, y, strict=True)) for y in words)
+    weighted = rules | {"metric": "weight", "terminals": [[1, 0, 1], [2, 1, 2]]}
+    weighted["non_terminals"] = [[0, 0, 0, 10], [0, 1, 2, 20], [0, 1, 3, 30], [3, 0, 2, 40]]
+    graph = read_cfn(tmp_path, "sgrammar", weighted)
+    costs = {(0, 1, 0, 1): 10 + 2 * 20 + 2 * (1 + 2), (0, 0, 1, 1): 30 + 40 + 20 + 2 * (1 + 2)}
+    for x in product(range(2), repeat=4):
+        assert graph.score(x) == (-costs[x] if x in costs else -inf)
+
+
+def read_cfn(tmp_path: Path, kind: str, params: object, n: int = 4) -> FactorGraph:
+    names = [f"v{i}" for i in range(n)]
+    model = {
+        "problem": {"name": "m", "mustbe": "<1000.0"},
+        "variables": dict.fromkeys(names, 2),
+        "functions": {"g": {"scope": names, "type": kind, "params": params}},
+    }
+    (tmp_path / "m.cfn").write_text(json.dumps(model, indent=1))
+    return fginfer.read(tmp_path / "m.cfn")
+
+
+INNER = {
+    "problem": {"name": "inner", "mustbe": "<100.0"},
+    "variables": {"v0": 2, "v1": 2},
+    "functions": {"a": {"scope": ["v0"], "costs": [0.1, -3.0]}, "b": {"scope": ["v0", "v1"], "costs": [0.1, 0, 2, 5]}},
+}
+
+
+def test_a_network_inside_has_a_cost_between_limits(tmp_path: Path):
+    graph = read_cfn(tmp_path, "cfnconstraint", {"cfn": INNER, "lb": -1.0, "ub": 0.2}, n=2)
+    assert [graph.score(x) for x in product(range(2), repeat=2)] == [-inf, 0.0, 0.0, -inf]
+    graph = read_cfn(tmp_path, "cfnconstraint", {"cfn": INNER, "lb": 0.2, "ub": 2.0, "strongduality": 0}, n=2)
+    assert [graph.score(x) for x in product(range(2), repeat=2)] == [0.0, -inf, -inf, -inf]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "n", "message"),
+    [
+        ("cfnconstraint", {"cfn": INNER, "lb": 0, "ub": 1, "strongduality": 1}, 2, "strongduality is not read"),
+        ("cfnconstraint", {"cfn": INNER, "lb": 0, "ub": 1}, 3, "must have the variables of its scope"),
+        ("cfnconstraint", {"cfn": "no", "lb": 0, "ub": 1}, 2, "needs a network"),
+        ("cfnconstraint", {"cfn": INNER | {"problem": {"name": "x", "mustbe": ">1.0"}}, "lb": 0}, 2, "maximises"),
+        (
+            "cfnconstraint",
+            {"cfn": INNER | {"variables": {"v0": 0}}, "lb": 0, "ub": 1},
+            2,
+            "line 25 at ']': variable 0 needs",
+        ),
+        ("smstdp", [], 40, "has 1099511627776 states; up to 65536 are read"),
+        ("sgrammar", {"metric": "edit", "cost": 1}, 4, "metric edit is not read"),
+    ],
+)
+def test_what_listed_functions_cannot_have(tmp_path: Path, kind: str, params: object, n: int, message: str):
+    with pytest.raises(FormatError, match=message):
+        read_cfn(tmp_path, kind, params, n)
+
+
+def test_an_interval_has_the_values_of_a_list(tmp_path: Path):
+    (tmp_path / "m.wcsp").write_text("m 2 5 2 100\n-4 -5\n2 0 1 -1 >= 2 10\n2 1 0 -1 >= 1 10\n")
+    graph = fginfer.read(tmp_path / "m.wcsp")
+    assert graph.cards.tolist() == [4, 5]
+    for x, y in product(range(4), range(5)):
+        assert graph.score([x, y]) == -(max(0, y + 2 - x) + max(0, x + 1 - y))
 
 
 def test_a_weighted_automaton(tmp_path: Path):
@@ -167,7 +266,7 @@ def test_a_file_of_many_functions_keeps_its_lines(tmp_path: Path):
     ("function", "message"),
     [
         ("salldiff edit 3", "line 5 at 'salldiff': salldiff with the metric edit is not read; read are var"),
-        ("wsamegcc lin 3 1 0 0 1", "line 5 at 'wsamegcc': the global cost function 'wsamegcc' is not read; read are"),
+        ("knapsackc lin 3 1 0 0 1", "line 5 at 'knapsackc': the global cost function 'knapsackc' is not read;"),
         ("sgrammardp var 7", "the global cost function 'sgrammardp' is not read; read are salldiff"),
         ("wsum cubic 3 == 2", "wsum with the metric cubic is not read"),
         ("wsum lin 3 <> 2", "wsum with the comparator <> is not read"),
@@ -195,13 +294,13 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, function: str, message: st
 def test_an_unknown_global_of_many_variables_is_named(tmp_path: Path):
     names = " ".join(f"v{i}: 10" for i in range(18))
     scope = " ".join(f"v{i}" for i in range(18))
-    function = f"f: {{scope: [{scope}] type: wsamegcc params: {{a: 1}}}}"
+    function = f"f: {{scope: [{scope}] type: knapsackc params: {{a: 1}}}}"
     text = f"{{problem: {{name: m mustbe: <9}} variables: {{{names}}} functions: {{{function}}}}}"
     (tmp_path / "m.cfn").write_text(text)
-    with pytest.raises(FormatError, match="at 'wsamegcc': the global cost function 'wsamegcc' is not read"):
+    with pytest.raises(FormatError, match="at 'knapsackc': the global cost function 'knapsackc' is not read"):
         fginfer.read(tmp_path / "m.cfn")
     (tmp_path / "m.cfn").write_text(
-        text.replace("<9", ">9").replace("wsamegcc params: {a: 1}", "salldiff params: {metric: var cost: 1}")
+        text.replace("<9", ">9").replace("knapsackc params: {a: 1}", "salldiff params: {metric: var cost: 1}")
     )
     with pytest.raises(FormatError, match="a file that maximises"):
         fginfer.read(tmp_path / "m.cfn")

@@ -146,8 +146,9 @@ HOSTILE = {
         f"{{{{x <9}} {{{'1 ' * ONES}}} {{f: {{scope: [{' '.join(map(str, range(ONES)))}] costs: [0]}}}}}}",
         "70 variables; (64|32) are",
     ),
-    "negative.wcsp": ("x 2 2 0 10\n2 -7\n", "variable 1 has a negative domain size"),
-    "negative.cfn": ("{{x <9} {a: -20} {}}", "variable 0 has a negative domain size"),
+    "negative.wcsp": ("x 2 2 0 10\n2 -7\n", "expected the domain size of variable 1, from 1 to 2"),
+    "minus.wcsp": ("x 2 2 0 10\n2 -\n", "expected the domain size of variable 1, a whole number"),
+    "negative.cfn": ("{{x <9} {a: -20.5} {}}", "variable 0 needs between 1 and"),
     "minus.cfn": ("{{x <9} {a: 2} {f: {scope: [a] costs: [0 -inf]}}}", "only inf forbids"),
     "nested.cfn": ("{{x <9} {a: " + "[" * 5000, "expected a label"),
     "which.cfn": (
