@@ -16,6 +16,7 @@ from fginfer.core.rules import RuleHandle, automaton_rule
 from fginfer.errors import ModelError
 from fginfer.rules.chain import Chain
 from fginfer.rules.rule import Gains, Masks, Part, Rule, scaled
+from fginfer.rules.steps import sums_are_exact
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,8 @@ class Regular(Rule):
         ]
         finite = [score for score in scores if score < inf]
         # A fixed position adds its score to a neighbour's, and the last layer has the score of its end.
-        whole = all(score == int(score) and score * (len(self.given) + 1) < 2**53 for score in finite)
-        return 0.0 if whole else (len(self.given) + 2) ** 2 * 2.0**-52 * max(finite, default=0.0)
+        exact = sums_are_exact(finite, len(self.given) + 1)
+        return 0.0 if exact else (len(self.given) + 2) ** 2 * 2.0**-52 * max(finite, default=0.0)
 
     def check(self, cards: Sequence[int]) -> None:
         self.check_scope(cards, self.cards)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 
 from fginfer.rules.rule import scaled
@@ -14,6 +15,16 @@ def significant_bits(number: float) -> int:
     """How many binary digits a number has."""
     numerator = abs(number.as_integer_ratio()[0])
     return (numerator // (numerator & -numerator)).bit_length() if numerator else 0
+
+
+def sums_are_exact(numbers: Iterable[float], terms: int) -> bool:
+    """Whether sums of so many of these numbers are exact: all are multiples of one power of two, and small enough."""
+    ratios = [abs(number).as_integer_ratio() for number in numbers if number]
+    if not ratios:
+        return True
+    largest = max(Fraction(*ratio) for ratio in ratios)
+    grain = min(Fraction(numerator & -numerator, denominator) for numerator, denominator in ratios)
+    return largest * terms <= grain * 2**53
 
 
 @dataclass(frozen=True)

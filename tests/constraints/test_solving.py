@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import FactorGraph, Result, Solver, available_methods, k_best, solve, solve_many
+from fginfer import Automaton, FactorGraph, Result, Solver, available_methods, k_best, solve, solve_many
 from tests.constraints.definitions import constraints
 
 NEAR = Fraction(1, 10**9)
@@ -108,6 +108,16 @@ def test_the_best_labelings_in_order(case: Any) -> None:
     found = list(k_best(graph, 4))
     assert [round(r.score, 9) for r in found] == [round(float(s), 9) for s in order], text
     assert len({tuple(r.labels.tolist()) for r in found}) == len(found)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.25, 2.0**-30, 2.0**40])
+def test_an_automaton_with_scores_that_cancel_is_solved(scale: float) -> None:
+    """Scores in quarters add up without rounding, so that the best total, 0, needs no allowance."""
+    graph = FactorGraph([2] * 40)
+    graph.add_factor([], -40 * scale)
+    graph.add_regular(range(40), Automaton([(0, 1, 0, scale)], {0: 0.0}))
+    result = solve(graph)
+    assert (result.status, result.score, result.bound) == ("optimal", 0.0, 0.0)
 
 
 def queens(n: int) -> FactorGraph:
