@@ -104,3 +104,16 @@ def test_the_version_is_in_one_place() -> None:
     tracked = ["CITATION.cff", "README.md", "docs/conf.py", "csrc/CMakeLists.txt", "fginfer/__init__.py"]
     for name in tracked:
         assert re.search(rf"\b{re.escape(version)}\b", (ROOT / name).read_text()) is None, name
+
+
+# Words of clocks that people and time servers set. What another machine says of time can be compared with no other.
+WALL_CLOCKS = re.compile(
+    r"\btime\.time\(|\btime_ns\(|\bdatetime\.(now|today)\(|CLOCK_REALTIME|gettimeofday|\btime\(NULL\)|timedwait"
+)
+ASKS_THE_WALL = {"fginfer/replacing.py", "fginfer/extreme/workshops.py"}
+
+
+def test_no_clock_can_be_set() -> None:
+    sources = [*ROOT.glob("fginfer/**/*.py"), *ROOT.glob("csrc/**/*.[ch]")]
+    found = {p.relative_to(ROOT).as_posix() for p in sources if WALL_CLOCKS.search(p.read_text(encoding="utf-8"))}
+    assert found == ASKS_THE_WALL
