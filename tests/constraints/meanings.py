@@ -109,7 +109,7 @@ def logic(kind: str, some: list[Literal], out: Literal, penalty: float | None = 
 
 
 def occurrences(scope: Sequence[int], low: list[int], high: list[int], cost: float | None, different: bool) -> Said:
-    """Of each label from low to high; `different` is low 0 and high 1, said in other words."""
+    """Each label occurs from low to high times; `different` is low 0 and high 1, said in other words."""
 
     def score(x: Labels) -> Exact:
         count = [sum(x[v] == k for v in scope) for k in range(len(low))]

@@ -86,7 +86,7 @@ class Kept:
         cards = rng.integers(1, 4, int(rng.integers(1, 6))).tolist()
         self.graph = FactorGraph(cards)
         self.model = Model(cards, [np.zeros(k) for k in cards])
-        self.handles: dict[int, Any] = {}  # of terms, and of those that are gone
+        self.handles: dict[int, Any] = {}  # those of terms that are gone, too
         self.refs: dict[int, Any] = {}
         self.pushed: list[Model] = []
         self.story: list[str] = []

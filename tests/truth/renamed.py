@@ -37,6 +37,8 @@ EXTENSIONS = [
     *("", ".gz", ".xz", ".uai.gz", ".npz.bz2", ".conll", ".conllu", ".svm", ".txt", ".MPE", ".evid", ".zzz"),
 ]
 DOCUMENTED = (0, 2, 3, 20)  # 4 is a failure of ours
+# Formats of one layout that mean other things: only the extension tells potentials from logarithms, or edges from terms.
+ALIKE = ({".uai", ".lg"}, {".rud", ".rudy", ".mc", ".sparse", ".bq"})
 SECONDS = 60  # after which a command counts as hanging
 
 # {} is the renamed file, {tagger} and {rows} are trained models, {out} is a name for what is written.
@@ -155,6 +157,12 @@ def same(a: Any, b: Any) -> bool:
     return a == b or (a is not None and b is not None and abs(a - b) <= 1e-9 * max(abs(a), abs(b)))
 
 
+def is_alike(source: Path, extension: str) -> bool:
+    own, named = source.suffix.lower(), "." + extension.lower().split(".")[-1]
+    named = ".uai" if extension == ".uai.gz" else named
+    return any(own in kinds and named in kinds for kinds in ALIKE)
+
+
 def pairs(args: argparse.Namespace, sources: list[Path]) -> Iterator[tuple[Path, str]]:
     for number, (source, extension) in enumerate(product(sources, EXTENSIONS)):
         if number % args.parts != args.part:
@@ -191,7 +199,11 @@ def main() -> int:
                     code, out, err, found = -1, "", "", f"{type(error).__name__}: {error}"
                 codes[code] += 1
                 score = score_of(out) if command is SOLVE else None
-                if score is not None and own[source] is not None and not same(score, own[source]):
+                if (
+                    None not in (score, own[source])
+                    and not same(score, own[source])
+                    and not is_alike(source, extension)
+                ):
                     found = f"another answer: {score}, under its own name {own[source]}"
                 if found is not None:
                     wrong += 1
