@@ -37,7 +37,7 @@ EXTENSIONS = [
     *("", ".gz", ".xz", ".uai.gz", ".npz.bz2", ".conll", ".conllu", ".svm", ".txt", ".MPE", ".evid", ".zzz"),
 ]
 DOCUMENTED = (0, 2, 3, 20)  # 4 is a failure of ours
-# Formats of one layout that mean other things: only the extension tells potentials from logarithms, or edges from terms.
+# Formats of one layout: only the extension tells potentials from logarithms, or edges from terms.
 ALIKE = ({".uai", ".lg"}, {".rud", ".rudy", ".mc", ".sparse", ".bq"})
 SECONDS = 60  # after which a command counts as hanging
 
