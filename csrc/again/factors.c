@@ -52,7 +52,9 @@ static int make_room(fgi_keeper *s, const fgi_keeper_factor *f, int64_t messages
     }
     if (n > s->factor_room) {
         const int64_t room = n + n / 2;
-        if (!fgi_resize(&s->gone, room, 1) || !fgi_resize(&s->mu_begin, room, sizeof *s->mu_begin)) return 0;
+        if (!fgi_resize(&s->gone, room, 1) || !fgi_resize(&s->full_at, room, 1) ||
+            !fgi_resize(&s->mu_begin, room, sizeof *s->mu_begin))
+            return 0;
         s->factor_room = room;
     }
     int64_t degree = 0;

@@ -49,7 +49,7 @@ static int take_memory(fgi_keeper *s) {
     if (s->arena.failed) return 0;
     return fgi_array_reserve(&s->dirty, n + 1, sizeof(int32_t)) &&
         fgi_array_reserve(&s->active, n + 1, sizeof(int32_t)) && fgi_array_reserve(&s->moved, n + 1, sizeof(int32_t)) &&
-        fgi_resize(&s->gone, st->n_factors, 1) && fgi_resize(&s->mu_begin, st->n_factors, sizeof *s->mu_begin) &&
+        fgi_resize(&s->gone, st->n_factors, 1) && fgi_resize(&s->full_at, st->n_factors, 1) && fgi_resize(&s->mu_begin, st->n_factors, sizeof *s->mu_begin) &&
         fgi_resize(&s->mu, s->n_mu, sizeof *s->mu) && fgi_terms_extend(&s->vars, n) &&
         fgi_terms_extend(&s->factors, st->n_factors) && fgi_keeper_reserve(s, st->max_degree + 1, most_states(s->m));
 }
@@ -120,6 +120,7 @@ void fgi_keeper_free(fgi_keeper *s) {
     }
     free(s->added);
     free(s->gone);
+    free(s->full_at);
     free(s->mu_begin);
     free(s->mu);
     free(s->first_slot);
@@ -138,7 +139,7 @@ void fgi_keeper_free(fgi_keeper *s) {
 
 int64_t fgi_keeper_memory(const fgi_keeper *s) {
     const int64_t per_term = sizeof(fgi_term) + sizeof(fgi_term_sums) / FGI_TERM_BLOCK;
-    return s->arena.bytes + 8 * s->mu_room + 9 * s->factor_room + (s->vars.room + s->factors.room) * per_term +
+    return s->arena.bytes + 8 * s->mu_room + 10 * s->factor_room + (s->vars.room + s->factors.room) * per_term +
         12 * s->n_vars;
 }
 

@@ -4,7 +4,9 @@
  * 1. mu is finite. theta'_i = theta_i + sum of its messages, theta'_f = theta_f - its messages: the same scores.
  * 2. The top of every term is no less than the exact maximum of its theta'; its value is its score at the labels.
  * 3. A term whose top lies above its theta' at the labels is in or beside a variable of `dirty`.
- * 4. A label that cannot be used has a message of -wall in a factor that forbids it, so that it is never a maximum.
+ * 4. A factor with full_at = q + 1 has messages to its variable q that are its max-marginals given the others: to make
+ *    them again would change nothing. 0: there is no such variable.
+ * 5. A label that cannot be used has a message of -wall in a factor that forbids it, so that it is never a maximum.
  *
  * Changes write to the terms they are about and put variables on `dirty`. A round of work (again/rounds.c) takes the
  * variables whose terms do not agree with the labels, and their neighbourhood, and runs one iteration of sequential
@@ -35,7 +37,7 @@ struct fgi_keeper {
     double constant, largest, wall;
     int64_t n_vars, n_base, n_factors; /* factors of the model come first */
     fgi_view *added;                   /* factors that came later; each owns its variables and values */
-    uint8_t *gone;                     /* per factor */
+    uint8_t *gone, *full_at;           /* per factor */
     int64_t *mu_begin;                 /* per factor */
     double *mu;
     int64_t added_room, factor_room, n_mu, mu_room;

@@ -123,6 +123,7 @@ void fgi_keeper_refresh_factor(fgi_keeper *s, int64_t f) {
         top = fgi_larger(top, x + MARGIN * fabs(x));
     }
     s->factors.at[f].value = fgi_keeper_score(s, &v, s->labels);
+    s->full_at[f] = 0;
     s->info.work += fgi_view_work(s->m, &v);
     put_factor(s, f, top + margin);
 }
@@ -275,6 +276,7 @@ static double share(fgi_keeper *s, int32_t n, int64_t n_links, double top) {
     }
     for (int64_t k = 0; k < n_links; k++) {
         if (!s->links[k].onwards) continue;
+        s->full_at[s->links[k].factor] = 0;
         double *restrict mu = s->links[k].own;
         const double *restrict given = s->given;
         for (int32_t a = 0; a < n; a++) mu[a] -= given[a];
@@ -293,16 +295,23 @@ static void look_back(fgi_keeper *s, int32_t i, int64_t n_links) {
     }
 }
 
+/* The factor's max-marginals become its messages to the variable of the visit. */
+static void fill(fgi_keeper *s, const fgi_keeper_link *l, int32_t n) {
+    put_factor(s, l->factor, collect(s, &l->view, l->mu, l->position, s->out));
+    memcpy(l->own, s->out, (size_t)n * sizeof *s->out);
+    s->full_at[l->factor] = (uint8_t)(l->position + 1);
+    s->info.work += fgi_view_work(s->m, &l->view);
+}
+
 int fgi_keeper_visit(fgi_keeper *s, int32_t i, int forward) {
     enum { LINK_WORK = 16 }; /* entries: the fixed cost of a factor (chosen) */
     const int64_t n_links = find_links(s, i, forward);
     const int32_t n = begin_sum(s, i);
     for (int64_t k = 0; k < n_links; k++) {
-        fgi_keeper_link *l = &s->links[k];
-        put_factor(s, l->factor, collect(s, &l->view, l->mu, l->position, s->out));
-        memcpy(l->own, s->out, (size_t)n * sizeof *s->out);
-        add_message(s, s->out, n);
-        s->info.work += fgi_view_work(s->m, &l->view) + LINK_WORK;
+        const fgi_keeper_link *l = &s->links[k];
+        if (s->full_at[l->factor] != l->position + 1) fill(s, l, n);
+        add_message(s, l->own, n);
+        s->info.work += LINK_WORK;
     }
     if (forward) decode(s, i, n, n_links);
     const double top = max_of(s->hat, n);
