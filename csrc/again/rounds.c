@@ -7,7 +7,7 @@
 enum {
     DENSE_PART = 1024, /* where more than a part of all variables is active, they are listed by a pass over all */
     ROUNDS_A_STEP = 3, /* rounds before the neighbourhoods get wider */
-    ROUNDS_A_SUM = 4   /* rounds without a sum, while something does not agree (chosen) */
+    ROUNDS_A_SUM = 8   /* rounds without a sum, while something does not agree (chosen) */
 };
 
 static const double ROUNDING = 1e-13; /* a gain below this share of all scores of a set may be rounding (chosen) */
@@ -215,24 +215,24 @@ static int one_round(fgi_keeper *s) {
 
 fgi_rc fgi_keeper_run(fgi_keeper *s, double gap, int64_t work, fgi_keeper_info *info) {
     const int64_t end = s->info.work + work;
-    double allowed, distance = sum_terms(s, &allowed);
-    int looked = 0, rounds = 0;
+    double allowed = fgi_proof_tolerance(s->info.score, s->info.unit), distance = INFINITY;
+    /* While terms do not agree the gap is not closed: sums of all terms would be made for nothing. */
+    int looked = 0, rounds = 0, is_due = s->info.rounds == 0 || s->dirty.n == 0 || gap > 0 || work <= 0;
     s->info.status = FGI_KEEPER_RUNNING;
     while (s->info.status == FGI_KEEPER_RUNNING) {
+        if (is_due) distance = sum_terms(s, &allowed);
         const int has_score = s->info.score > -INFINITY;
         const double enough = has_score ? fgi_larger(allowed, gap * fgi_larger(fabs(s->info.score), s->info.unit)) : 0;
         s->slack = 0.25 * allowed / (double)(s->dirty.n + 1);
-        if (distance <= enough) s->info.status = FGI_KEEPER_DONE;
-        else if (s->info.bound == -INFINITY) s->info.status = FGI_KEEPER_STUCK;
-        else if (!looked) look_again(s), looked = 1;
+        if (is_due && distance <= enough) s->info.status = FGI_KEEPER_DONE;
+        else if (is_due && s->info.bound == -INFINITY) s->info.status = FGI_KEEPER_STUCK;
+        else if (!looked) look_again(s), looked = 1, is_due = s->dirty.n == 0;
         else if (s->dirty.n == 0) s->info.status = FGI_KEEPER_STUCK;
         else if (s->info.work >= end) break;
         else {
             s->radius = 1 + rounds++ / ROUNDS_A_STEP;
-            if (!one_round(s)) s->info.status = FGI_KEEPER_STUCK;
-            /* While terms do not agree the gap is not closed: sums of all terms would be made for nothing. */
-            if (s->dirty.n == 0 || gap > 0 || s->info.status || s->info.work >= end || rounds % ROUNDS_A_SUM == 0)
-                distance = sum_terms(s, &allowed);
+            if (!one_round(s)) s->info.status = FGI_KEEPER_STUCK, sum_terms(s, &allowed);
+            is_due = s->dirty.n == 0 || gap > 0 || s->info.work >= end || rounds % ROUNDS_A_SUM == 0;
         }
     }
     if (info) *info = s->info;

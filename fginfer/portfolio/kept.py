@@ -30,11 +30,12 @@ class Kept(Again):
         full = model.pass_work + rules.again_factor * model.n_factors
         self._allowed = rules.again_sweeps * full
         self._end = 0.0  # work
+        self._before = self._counts()
 
     # -- changes -----------------------------------------------------------------------------------------------
 
     def _take(self, graph: FactorGraph, changes: Changes) -> bool:
-        self._end = self._work + self._allowed
+        self._before, self._end = self._counts(), self._work + self._allowed
         some, tables, everywhere = list[NDArray[np.int32]](), list[int](), False
         for entry in changes.entries:
             if isinstance(entry, Unaries):
@@ -125,9 +126,12 @@ class Kept(Again):
     def model(self) -> Model:
         return self._keeper.model()
 
-    def statistics(self) -> dict[str, float]:
+    def _counts(self) -> dict[str, float]:
         info = self._keeper.info
         return {"again.work": self._work, "again.visits": float(info.visits), "again.rounds": float(info.rounds)}
+
+    def statistics(self) -> dict[str, float]:
+        return {name: count - self._before[name] for name, count in self._counts().items()}
 
 
 def _kept(entry: Added) -> KeptFactor:

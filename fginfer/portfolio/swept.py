@@ -22,11 +22,13 @@ class Swept(Again):
     def __init__(self, engine: NativeEngine, settings: Settings, rules: Rules) -> None:
         super().__init__(engine.native.model.n_variables, settings, rules)
         self._engine = engine
+        self._touched = 0  # entries before the last change
 
     def _take(self, graph: FactorGraph, changes: Changes) -> bool:
         model = graph.built_model
         if model is None or model.has_leftovers or not all(isinstance(entry, Unaries) for entry in changes.entries):
             return False
+        self._touched = self._engine.info.entries_touched
         return self._engine.native.update(model.snapshot())
 
     def _work_on(self, deadline: float) -> bool:
@@ -62,4 +64,4 @@ class Swept(Again):
 
     def statistics(self) -> dict[str, float]:
         info = self._engine.info
-        return {"again.work": float(info.entries_touched), "again.sweeps": float(info.iterations)}
+        return {"again.work": float(info.entries_touched - self._touched), "again.sweeps": float(info.iterations)}
