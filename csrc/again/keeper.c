@@ -49,9 +49,10 @@ static int take_memory(fgi_keeper *s) {
     if (s->arena.failed) return 0;
     return fgi_array_reserve(&s->dirty, n + 1, sizeof(int32_t)) &&
         fgi_array_reserve(&s->active, n + 1, sizeof(int32_t)) && fgi_array_reserve(&s->moved, n + 1, sizeof(int32_t)) &&
-        fgi_resize(&s->gone, st->n_factors, 1) && fgi_resize(&s->full_at, st->n_factors, 1) && fgi_resize(&s->mu_begin, st->n_factors, sizeof *s->mu_begin) &&
-        fgi_resize(&s->mu, s->n_mu, sizeof *s->mu) && fgi_terms_extend(&s->vars, n) &&
-        fgi_terms_extend(&s->factors, st->n_factors) && fgi_keeper_reserve(s, st->max_degree + 1, most_states(s->m));
+        fgi_resize(&s->gone, st->n_factors, 1) && fgi_resize(&s->full_at, st->n_factors, 1) &&
+        fgi_resize(&s->mu_begin, st->n_factors, sizeof *s->mu_begin) && fgi_resize(&s->mu, s->n_mu, sizeof *s->mu) &&
+        fgi_terms_extend(&s->vars, n) && fgi_terms_extend(&s->factors, st->n_factors) &&
+        fgi_keeper_reserve(s, st->max_degree + 1, most_states(s->m));
 }
 
 static void refresh_all(fgi_keeper *s) {
