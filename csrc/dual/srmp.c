@@ -8,12 +8,16 @@
  * After a backward sweep every factor's maximum is the v_f of its first node, so D(mu) = sum top_i + sum v_f: the
  * bound, in double and afresh each time. For pairwise models this is TRW-S. The forward sweep decodes each node given
  * the labels of earlier nodes (not in every iteration); what the later nodes of a factor will do is replaced by the
- * maximum over them. One thread: the sweep is sequential. */
+ * maximum over them.
+ *
+ * Several threads visit nodes that have no factor in common (model/waves.h), and what the bound is made of is added up
+ * in the order of one thread. */
 #include <string.h>
 #include "base/arena.h"
 #include "base/meter.h"
 #include "base/work.h"
 #include "dual/progress.h"
+#include "model/team.h"
 #include "model/reweight.h"
 #include "primal/first.h"
 #include "solver.h"
@@ -21,22 +25,41 @@
 
 typedef enum stage { BUILD, FORWARD, BACKWARD } stage;
 
+/* Working memory of a thread. */
+typedef struct hand {
+    double *hat, *scratch;
+    double *minus; /* negated messages of the factor at hand, and pointers to those of each variable */
+    const double **g;
+    struct axis *axes;      /* max_arity, for the decoder */
+    int64_t calls, entries; /* messages collected, and what was read for them: since they were last counted */
+} hand;
+
+/* Several threads. */
+typedef struct helpers {
+    fgi_team team;
+    const fgi_model *model; /* what waves are made from */
+    hand *hands;
+    double *link_tops; /* per link: the maximum taken out of its message; NAN: none counts in this sweep */
+    double *tops;      /* per node */
+    atomic_int is_infeasible;
+    fgi_arena arena;
+} helpers;
+
 typedef struct srmp {
     const fgi_kernels *k;
     fgi_link *links;   /* those of variable i are adj_begin[i] .. adj_begin[i+1] */
     int64_t *mu_begin; /* n_factors: start of a factor's messages */
     double *mu;
     double *theta; /* the unaries; -INFINITY also where a label has been refuted */
-    double *hat, *scratch;
-    double *minus; /* negated messages of the factor at hand, and pointers to those of each variable */
-    const double **g;
-    struct axis *axes; /* max_arity, for the decoder */
+    hand hand;
+    helpers *helpers; /* NULL with one thread */
     int32_t *labels;
     fgi_first *first;
     stage stage;
     double given_magnitude; /* magnitude of the model before unaries moved */
     int is_part;            /* unaries move between runs: labels are those of the sweeps alone */
     int collect_all;        /* in the first sweep after a warm start: nothing is known about the factors */
+    int64_t entries;        /* that a sweep reads, about */
     int64_t node;           /* next node of the stage, counted from its start */
     int64_t done;           /* links of that node already collected; -1: not begun */
     fgi_meter meter;
@@ -46,13 +69,16 @@ typedef struct srmp {
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
 
-static void build_node(const fgi_structure *st, srmp *s, int32_t i) {
+static void build_node(const fgi_model *m, srmp *s, int32_t i) {
+    const fgi_structure *st = m->s;
     fgi_assert(i >= 0 && i < st->n_vars);
     for (int64_t at = st->adj_begin[i]; at < st->adj_begin[i + 1]; at++) {
         const int32_t f = st->adj[at], *vars = fgi_factor_vars(st, f);
         int32_t position = 0;
         while (vars[position] != i) position++;
         s->links[at] = fgi_link_make(f, vars, fgi_factor_arity(st, f), position, st->cards, s->mu_begin[f]);
+        const fgi_view v = fgi_factor_view(m, f);
+        s->entries += fgi_view_work(m, &v);
     }
 }
 
@@ -60,7 +86,7 @@ static int build(const fgi_model *m, srmp *s) {
     for (; s->node < m->s->n_vars; s->node++) {
         const int64_t degree = m->s->adj_begin[s->node + 1] - m->s->adj_begin[s->node];
         if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + 16 * degree)) return 0;
-        build_node(m->s, s, (int32_t)s->node);
+        build_node(m, s, (int32_t)s->node);
     }
     s->progress.model_magnitude = fgi_dual_magnitude(m, NULL);
     return 1;
@@ -70,18 +96,19 @@ static void begin_sweep(srmp *s, stage next, double constant) {
     s->stage = next;
     s->node = 0;
     s->done = -1;
+    if (s->helpers) s->helpers->team.under_way = 0;
     fgi_progress_begin(&s->progress, constant);
 }
 
 /* ---- one factor --------------------------------------------------------------------------------------------- */
 
 /* Points g at the negated messages of all variables of the factor but position p; -INFINITY at refuted labels. */
-static void negate(const fgi_model *m, srmp *s, const fgi_link *l, const fgi_view *v) {
+static void negate(const fgi_model *m, const srmp *s, hand *h, const fgi_link *l, const fgi_view *v) {
     const double *mu = s->mu + s->mu_begin[l->factor];
-    double *to = s->minus;
+    double *to = h->minus;
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t n = m->s->cards[v->vars[q]];
-        s->g[q] = to;
+        h->g[q] = to;
         if (q != l->position) {
             const double *theta = s->theta + m->s->unary_begin[v->vars[q]];
             for (int32_t a = 0; a < n; a++) to[a] = theta[a] == -INFINITY ? -INFINITY : -mu[a];
@@ -92,11 +119,13 @@ static void negate(const fgi_model *m, srmp *s, const fgi_link *l, const fgi_vie
 }
 
 /* Collects the message of an arc; returns the maximum taken out of it. */
-static double collect(const fgi_model *m, srmp *s, const fgi_link *l, const fgi_view *v, int32_t n) {
+static double collect(const fgi_model *m, srmp *s, hand *h, const fgi_link *l, const fgi_view *v, int32_t n) {
     fgi_assert(l->factor >= 0 && l->factor < m->s->n_factors && n > 0);
     double *mu = s->mu + l->mu;
-    negate(m, s, l, v);
-    fgi_max_marginal(s->k, m, v, l->position, s->g, mu, s->scratch);
+    negate(m, s, h, l, v);
+    fgi_max_marginal(s->k, m, v, l->position, h->g, mu, h->scratch);
+    h->calls++;
+    h->entries += fgi_view_work(m, v);
     double top = mu[0];
     for (int32_t a = 1; a < n; a++) top = top > mu[a] ? top : mu[a];
     for (int32_t a = 0; top > -INFINITY && a < n; a++) mu[a] -= top;
@@ -124,7 +153,7 @@ static void lift(double *best, int32_t n, const double *t, int64_t stride, doubl
 }
 
 /* Adds to x what factor l offers each label, given the labels of earlier nodes and the best of later ones. */
-static void add_given(const fgi_model *m, srmp *s, const fgi_link *l, double *x) {
+static void add_given(const fgi_model *m, const srmp *s, hand *h, const fgi_link *l, double *x) {
     const fgi_view v = fgi_factor_view(m, l->factor);
     const int32_t *cards = m->s->cards, i = v.vars[l->position], n = cards[i];
     if (v.arity == 2) {
@@ -140,24 +169,24 @@ static void add_given(const fgi_model *m, srmp *s, const fgi_link *l, double *x)
         step /= cards[j];
         if (j < i) t += step * s->labels[j];
         else if (j == i) mine = step;
-        else s->axes[n_axes++] = (axis){step, cards[j], 0, mu, s->theta + m->s->unary_begin[j]};
+        else h->axes[n_axes++] = (axis){step, cards[j], 0, mu, s->theta + m->s->unary_begin[j]};
         mu += cards[j];
     }
-    double *best = s->scratch;
+    double *best = h->scratch;
     for (int32_t a = 0; a < n; a++) best[a] = -INFINITY;
     if (n_axes == 0) lift(best, n, t, mine, v.weight, 0);
     while (n_axes > 0) {
         const double *at = t;
         double sum = 0;
         for (int32_t k = 1; k < n_axes; k++) {
-            at += s->axes[k].stride * s->axes[k].at;
-            sum += axis_loss(&s->axes[k], s->axes[k].at);
+            at += h->axes[k].stride * h->axes[k].at;
+            sum += axis_loss(&h->axes[k], h->axes[k].at);
         }
-        const axis *first = &s->axes[0];
+        const axis *first = &h->axes[0];
         for (int32_t b = 0; b < first->n; b++)
             lift(best, n, at + b * first->stride, mine, v.weight, sum + axis_loss(first, b));
         int32_t k = 1; /* next combination of the other axes */
-        while (k < n_axes && ++s->axes[k].at == s->axes[k].n) s->axes[k++].at = 0;
+        while (k < n_axes && ++h->axes[k].at == h->axes[k].n) h->axes[k++].at = 0;
         if (k >= n_axes) break;
     }
     s->k->add(x, best, n);
@@ -166,37 +195,37 @@ static void add_given(const fgi_model *m, srmp *s, const fgi_link *l, double *x)
 /* ---- one node ----------------------------------------------------------------------------------------------- */
 
 /* The best label given the earlier ones; factors that begin here speak through their messages. */
-static void decode(const fgi_model *m, srmp *s, int32_t i) {
+static void decode(const fgi_model *m, srmp *s, hand *h, int32_t i) {
     fgi_assert(i >= 0 && i < m->s->n_vars);
     const int32_t n = m->s->cards[i];
-    double *x = s->hat;
+    double *x = h->hat;
     memcpy(x, s->theta + m->s->unary_begin[i], (size_t)n * sizeof *x);
     for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++) {
         const fgi_link *l = &s->links[at];
-        if (l->has_earlier) add_given(m, s, l, x);
+        if (l->has_earlier) add_given(m, s, h, l, x);
         else s->k->add(x, s->mu + l->mu, n);
     }
     s->labels[i] = (int32_t)fgi_argmax_of(x, n);
 }
 
-/* hat_i, its maximum, and the shares of the factors that come next. */
-static void distribute(const fgi_model *m, srmp *s, int32_t i, int forward) {
+/* hat_i and the shares of the factors that come next; returns the maximum of hat_i. */
+static double distribute(const fgi_model *m, srmp *s, hand *h, int32_t i, int forward) {
     fgi_assert(i >= 0 && i < m->s->n_vars);
     const int32_t n = m->s->cards[i];
     const int64_t n_links = m->s->adj_begin[i + 1] - m->s->adj_begin[i];
     const fgi_link *links = s->links + m->s->adj_begin[i];
     double *theta = s->theta + m->s->unary_begin[i];
-    const double top = fgi_reweight_sum(s->k, theta, n, s->mu, links, n_links, s->hat);
-    fgi_progress_take(&s->progress, top);
-    if (top == -INFINITY) return;
-    s->k->shift(s->hat, top, n);
+    const double top = fgi_reweight_sum(s->k, theta, n, s->mu, links, n_links, h->hat);
+    if (top == -INFINITY) return top;
+    s->k->shift(h->hat, top, n);
     for (int32_t a = 0; a < n; a++) {
-        if (s->hat[a] > -INFINITY) continue;
+        if (h->hat[a] > -INFINITY) continue;
         theta[a] = -INFINITY;
-        s->hat[a] = 0;
+        h->hat[a] = 0;
         for (int64_t e = 0; e < n_links; e++) s->mu[links[e].mu + a] = 0;
     }
-    fgi_reweight_share(s->k, s->hat, n, s->mu, links, n_links, forward);
+    fgi_reweight_share(s->k, h->hat, n, s->mu, links, n_links, forward);
+    return top;
 }
 
 /* Decoding costs about as much as the sweep it rides on, and labelings change slowly: after the first iterations, every
@@ -205,31 +234,138 @@ static int decodes(const srmp *s, int64_t iteration) {
     return s->stage == FORWARD && (iteration < 8 || iteration % 4 == 0);
 }
 
+static int is_wanted(const srmp *s, const fgi_link *l) {
+    return s->collect_all || fgi_link_has_changed(l, s->stage == FORWARD);
+}
+
+/* What is taken out of a message counts once: at the first node of its factor, or where the model is infeasible. */
+static int counts(const fgi_link *l, double top) { return top == -INFINITY || !l->has_earlier; }
+
+static int32_t node_at(const fgi_model *m, const srmp *s, int64_t place) {
+    return (int32_t)(s->stage == FORWARD ? place : m->s->n_vars - 1 - place);
+}
+
+/* ---- several threads ----------------------------------------------------------------------------------------- */
+
+typedef struct context {
+    const fgi_model *m;
+    srmp *s;
+    int decodes;
+} context;
+
+/* Looks at the model alone: links may be under construction. */
+static double visit_work(const void *of, int64_t i) {
+    const fgi_model *m = ((const helpers *)of)->model;
+    const fgi_structure *st = m->s;
+    double work = FGI_FACTOR_WORK;
+    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+        const fgi_view v = fgi_factor_view(m, st->adj[k]);
+        work += 0.5 * (double)(FGI_FACTOR_WORK + fgi_view_work(m, &v)); /* half of them in either direction */
+    }
+    return work;
+}
+
+/* Returns 0 if the model is infeasible. */
+static int visit(const context *c, hand *h, int32_t i) {
+    const fgi_model *m = c->m;
+    srmp *s = c->s;
+    helpers *t = s->helpers;
+    if (c->decodes) decode(m, s, h, i);
+    for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++) {
+        const fgi_link *l = &s->links[at];
+        t->link_tops[at] = NAN;
+        if (!is_wanted(s, l)) continue;
+        const fgi_view v = fgi_factor_view(m, l->factor);
+        const double top = collect(m, s, h, l, &v, m->s->cards[i]);
+        if (counts(l, top)) t->link_tops[at] = top;
+        if (top == -INFINITY) return 0;
+    }
+    t->tops[i] = distribute(m, s, h, i, s->stage == FORWARD);
+    return t->tops[i] > -INFINITY;
+}
+
+static int visit_task(void *of, int64_t begin, int64_t end, int64_t then, int worker) {
+    const context *c = of;
+    helpers *t = c->s->helpers;
+    const int32_t *list = fgi_waves_list(t->team.waves);
+    (void)then;
+    for (int64_t place = begin; place < end; place++) {
+        const int32_t at = node_at(c->m, c->s, place);
+        if (visit(c, &t->hands[worker], list ? list[at] : at)) continue;
+        atomic_store(&t->is_infeasible, 1);
+        return 0;
+    }
+    return 1;
+}
+
+static void count_work(hand *h, fgi_info *info) {
+    info->oracle_calls += h->calls;
+    info->entries_touched += h->entries;
+    h->calls = h->entries = 0;
+}
+
+/* What the visits have taken out, in the order of one thread. */
+static void add_up(const fgi_model *m, srmp *s) {
+    const helpers *t = s->helpers;
+    for (int64_t place = 0; place < m->s->n_vars; place++) {
+        const int32_t i = node_at(m, s, place);
+        for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++)
+            if (!isnan(t->link_tops[at])) fgi_progress_take(&s->progress, t->link_tops[at]);
+        fgi_progress_take(&s->progress, t->tops[i]);
+    }
+}
+
+static int sweep_in_waves(const fgi_model *m, srmp *s, fgi_info *info, int is_decoded) {
+    helpers *t = s->helpers;
+    context c = {m, s, is_decoded};
+    const int complete = fgi_waves_run(t->team.waves, t->team.pool, s->meter.deadline, visit_task, &c, NULL);
+    for (int k = 0; k < t->team.threads; k++) count_work(&t->hands[k], info);
+    if (atomic_load(&t->is_infeasible)) {
+        fgi_progress_take(&s->progress, -INFINITY);
+        return 1;
+    }
+    if (!complete) return 0;
+    add_up(m, s);
+    t->team.under_way = 0;
+    return 1;
+}
+
+static int is_in_waves(const fgi_model *m, srmp *s) {
+    helpers *t = s->helpers;
+    if (!t) return 0;
+    const int is_fresh = s->node == 0 && s->done < 0; /* a sweep that began without waves ends without */
+    fgi_team_ask(&t->team, m->s, s->entries, visit_work, t);
+    if (!t->team.under_way && is_fresh && fgi_team_has_waves(&t->team)) fgi_team_sweep(&t->team, s->stage == FORWARD);
+    return t->team.under_way;
+}
+
+/* ---- sweeps -------------------------------------------------------------------------------------------------- */
+
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends
  * it early. */
 static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
     const fgi_structure *st = m->s;
-    const int forward = s->stage == FORWARD;
+    hand *h = &s->hand;
+    if (is_in_waves(m, s)) return sweep_in_waves(m, s, info, decodes(s, info->iterations));
     for (; s->node < st->n_vars; s->node++, s->done = -1) {
-        const int32_t i = (int32_t)(forward ? s->node : st->n_vars - 1 - s->node), n = st->cards[i];
+        const int32_t i = node_at(m, s, s->node), n = st->cards[i];
         const int64_t n_links = st->adj_begin[i + 1] - st->adj_begin[i];
         if (s->done < 0) {
-            if (decodes(s, info->iterations)) decode(m, s, i);
+            if (decodes(s, info->iterations)) decode(m, s, h, i);
             s->done = 0;
         }
         while (s->done < n_links) {
             const fgi_link *l = &s->links[st->adj_begin[i] + s->done++];
-            if (!s->collect_all && !fgi_link_has_changed(l, forward)) continue;
+            if (!is_wanted(s, l)) continue;
             const fgi_view v = fgi_factor_view(m, l->factor);
-            double top = collect(m, s, l, &v, n);
-            if (top == -INFINITY || !l->has_earlier) fgi_progress_take(&s->progress, top);
+            const double top = collect(m, s, h, l, &v, n);
+            const int64_t entries = h->entries;
+            count_work(h, info);
+            if (counts(l, top)) fgi_progress_take(&s->progress, top);
             if (top == -INFINITY) return 1;
-            const int64_t entries = fgi_view_work(m, &v);
-            info->oracle_calls++;
-            info->entries_touched += entries;
             if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + entries)) return 0;
         }
-        distribute(m, s, i, forward);
+        fgi_progress_take(&s->progress, distribute(m, s, h, i, s->stage == FORWARD));
         if (s->progress.bound.forbidden) return 1;
         if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + n_links * n)) {
             s->node++;
@@ -280,6 +416,35 @@ static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_li
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
+static hand make_hand(const fgi_model *m, fgi_arena *arena) {
+    const fgi_structure *st = m->s;
+    return (hand){.hat = fgi_take(arena, st->max_card, double),
+        .scratch = fgi_take(arena, fgi_marginal_scratch(m), double),
+        .minus = fgi_take(arena, (int64_t)st->max_arity * st->max_card, double),
+        .g = fgi_take(arena, st->max_arity, const double *),
+        .axes = fgi_take(arena, st->max_arity, axis)};
+}
+
+/* Returns 0 without memory. */
+static int make_helpers(const fgi_solver *solver, srmp *s) {
+    const fgi_structure *st = solver->model->s;
+    helpers *t = s->helpers = fgi_calloc(1, sizeof *t);
+    if (!t || !fgi_team_begin(&t->team, solver->pool, solver->settings.threads)) return 0;
+    t->model = solver->model;
+    t->hands = fgi_take_zero(&t->arena, t->team.threads, hand);
+    for (int k = 0; k < t->team.threads && !t->arena.failed; k++) t->hands[k] = make_hand(solver->model, &t->arena);
+    t->link_tops = fgi_take(&t->arena, st->adj_begin[st->n_vars], double);
+    t->tops = fgi_take(&t->arena, st->n_vars, double);
+    return !t->arena.failed;
+}
+
+static void free_helpers(helpers *t) {
+    if (!t) return;
+    fgi_team_end(&t->team);
+    fgi_arena_free(&t->arena);
+    free(t);
+}
+
 static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
     const fgi_structure *st = m->s;
@@ -288,20 +453,15 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     if (!s) return fgi_no_memory(err);
     if (st->max_arity > INT16_MAX)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes factors of at most %d variables", INT16_MAX);
-    const int64_t n_mu = fgi_dual_message_size(m), n_scratch = fgi_marginal_scratch(m),
-                  side = (int64_t)st->max_arity * st->max_card;
+    const int64_t n_mu = fgi_dual_message_size(m);
     s->k = fgi_kernels_get();
     s->links = fgi_take(&s->arena, st->adj_begin[st->n_vars], fgi_link);
     s->mu_begin = fgi_take(&s->arena, st->n_factors, int64_t);
     s->mu = fgi_take_zero(&s->arena, n_mu, double);
     s->theta = fgi_arena_copy(&s->arena, m->u->values, st->unary_begin[st->n_vars], sizeof *s->theta);
-    s->hat = fgi_take(&s->arena, st->max_card, double);
-    s->scratch = fgi_take(&s->arena, n_scratch, double);
-    s->minus = fgi_take(&s->arena, side, double);
-    s->g = fgi_take(&s->arena, st->max_arity, const double *);
-    s->axes = fgi_take(&s->arena, st->max_arity, axis);
+    s->hand = make_hand(m, &s->arena);
     s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
-    if (s->arena.failed) return fgi_no_memory(err);
+    if (s->arena.failed || (solver->pool && !make_helpers(solver, s))) return fgi_no_memory(err);
     fgi_dual_message_begin(m, s->mu_begin);
     fgi_progress_init(&s->progress);
     solver->info.memory = s->arena.bytes;
@@ -310,6 +470,7 @@ static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
 
 static void srmp_destroy(fgi_solver *solver) {
     srmp *s = solver->state;
+    free_helpers(s->helpers); /* first: one of its threads may be reading what follows */
     fgi_first_free(s->first);
     fgi_arena_free(&s->arena);
     free(s);
@@ -350,6 +511,11 @@ static double largest(const double *scores, int32_t n) {
     return top;
 }
 
+/* An iteration has begun and is not over. */
+static int is_amid(const srmp *s) {
+    return s->stage == BACKWARD || s->node > 0 || s->done >= 0 || (s->helpers && s->helpers->team.under_way);
+}
+
 static void srmp_ready(fgi_solver *solver, int moves) {
     srmp *s = solver->state;
     const double constant = solver->model->s->constant;
@@ -359,7 +525,7 @@ static void srmp_ready(fgi_solver *solver, int moves) {
         build(solver->model, s);
         begin_sweep(s, FORWARD, constant);
     }
-    while (s->stage == BACKWARD || s->node > 0 || s->done >= 0) {
+    while (is_amid(s)) {
         const stage under_way = s->stage;
         sweep(solver->model, s, &solver->info);
         end_sweep(solver, s);

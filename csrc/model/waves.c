@@ -10,9 +10,11 @@ static const double RUNS_A_THREAD = 64;        /* at least: else they are shorte
 static const double LONGEST = 1e5;             /* longest task in nanoseconds: then comes a look at the clock */
 static const double TAKING = 100;              /* a task */
 static const double WAITING = 400;             /* for another thread's task that has just ended */
-static const double OUT_OF_ORDER = 2;          /* times as long takes a visit where those before are elsewhere */
-static const double LEAST_GAIN = 1.25;         /* estimated: below it threads are not worth their trouble */
-static const double ENOUGH = 0.7;              /* a gain of this share of the threads is enough */
+/* A visit takes longer where those before are elsewhere: memory must be waited for. */
+static const double OUT_OF_ORDER = 2;  /* times as long, at most */
+static const double MISSES = 500;      /* nanoseconds more, at most */
+static const double LEAST_GAIN = 1.25; /* estimated: below it threads are not worth their trouble */
+static const double ENOUGH = 0.7;      /* a gain of this share of the threads is enough */
 
 typedef struct task {
     int64_t begin, end;  /* places of the forward sweep */
@@ -81,7 +83,7 @@ static void single_units(plan *d) {
     d->n = d->st->n_vars;
     for (int64_t i = 0; i < d->n; i++) {
         d->unit[i] = (int32_t)i;
-        d->work[i] = OUT_OF_ORDER * d->visit[i];
+        d->work[i] = d->visit[i] + fgi_smaller((OUT_OF_ORDER - 1) * d->visit[i], MISSES);
     }
 }
 
@@ -255,7 +257,7 @@ static fgi_waves *make(plan *d, int threads, int runs, double *gain) {
     fgi_waves *w = fgi_calloc(1, sizeof *w);
     if (!w) return NULL;
     double all = 0;
-    for (int64_t k = 0; k < d->n; k++) all += runs ? d->work[k] : d->work[k] / OUT_OF_ORDER;
+    for (int64_t k = 0; k < d->n; k++) all += runs ? d->work[k] : d->visit[k];
     w->n_vars = d->st->n_vars;
     w->threads = threads;
     w->tasks = fgi_take(&w->arena, d->n, task);

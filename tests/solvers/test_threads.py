@@ -119,6 +119,13 @@ def test_infeasible_in_a_wave() -> None:
             assert solve(graph, method, threads=threads).status == "infeasible"
 
 
+def test_infeasible_in_a_wave_of_factors_of_three() -> None:
+    graph = ternary(1500, 8)
+    graph.add_factor([700, 701, 702], np.full((8, 8, 8), -np.inf))
+    for threads in (1, 2, 4):
+        assert solve(graph, "trws", threads=threads).status == "infeasible"
+
+
 def test_warm_starts_and_updates_with_threads() -> None:
     graph = MODELS["grid of few labels"]()
     results = []
