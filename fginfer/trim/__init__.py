@@ -5,6 +5,9 @@
 
 from fginfer.trim.deep import LayerReport, Trimmed, TrimReport, magnitude_prune, trim
 from fginfer.trim.network import Network
+from fginfer.trim.purify import Purified, purify
 from fginfer.trim.stages import Convolution
 
-__all__ = ["Convolution", "LayerReport", "Network", "TrimReport", "Trimmed", "magnitude_prune", "trim"]
+__all__ = [
+    "Convolution", "LayerReport", "Network", "Purified", "TrimReport", "Trimmed", "magnitude_prune", "purify", "trim",
+]  # fmt: skip

@@ -3,7 +3,7 @@
 Any descent method keeps the loss within eps for lambda <= eps / |W|_1; a stationary point has few non-zeros, whatever
 lambda is (at most one for each label of a sample with a non-zero derivative of the loss, where the Jacobian is in
 general position), so what matters is an optimiser that reaches one: proximal quasi-Newton (Yan, "Sublinear-time
-learning and inference for high-dimensional models", 2018, section 2.3).
+learning and inference for high-dimensional models", 2018, section 2.3). Where it stalls at kinks, purify.py goes on.
 
 Trained weights lie far from such a point, and a step on all samples costs as much as an epoch on small batches. So
 before every sweep over the layers, all of them go some way together by Adam with proximal l1 steps. It brings them
@@ -147,6 +147,7 @@ def trim(
         goal = _Goal(model, names, eps, lam, target, before[0])
         how = _Optimiser(method, tol, max_iter, seed, deadline)
         rows = _sweep(model, goal, how, MOST_SWEEPS if goal.wanted is not None else sweeps, epochs, growth)
+        rows = {name: _purify(model, row, deadline) for name, row in rows.items()}
         if tune:
             _together(model, dict.fromkeys(names, 0.0), tune, seed, deadline, rate=TUNING_RATE, tuning=True)
         after = model.measure()
@@ -282,6 +283,18 @@ def _trim_layer(model: Trimmable, name: str, lam: float, start: Reals, how: _Opt
     left = int(np.count_nonzero(model.get(name)))  # as stored: rounding to single precision may end a tiny one
     logger.info("layer %s: lambda %.3g, %d of %d weights left, %s", name, lam, left, flat.size, info.status)
     return LayerReport(name, start.size, int(np.count_nonzero(start)), left, lam, before, after)
+
+
+def _purify(model: Trimmable, row: LayerReport, deadline: float) -> LayerReport:
+    """Takes the weights away that the theory says are too many: where a search ends on kinks, some are left."""
+    model.purify(row.name, lambda: clock.now() >= deadline)
+    left = model.get(row.name)
+    count = int(np.count_nonzero(left))
+    if count == row.after:
+        return row
+    logger.info("layer %s: %d of %d weights left after purification", row.name, count, left.size)
+    after = model.layer(row.name).value(left.ravel().astype(np.float64)) + row.lam * float(np.abs(left).sum())
+    return row._replace(after=count, objective_after=after)
 
 
 def _check(

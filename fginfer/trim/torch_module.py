@@ -116,6 +116,9 @@ class TorchNetwork:
                 right += int((outputs.argmax(1) == y).sum()) if labels else np.nan  # a regression has no accuracy
         return value, right / len(self.X)
 
+    def purify(self, name: str, late: Any) -> None:
+        """Nothing: what a module of others computes need not be linear between kinks that we know."""
+
     def chunks(self) -> Any:
         """(samples, labels, share of all): losses are means, so they add up by share."""
         for at in range(0, len(self.X), CHUNK):

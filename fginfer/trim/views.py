@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fginfer.errors import SettingsError
 from fginfer.trim.network import Network, check_samples
+from fginfer.trim.purify import AT_ONCE, purified_weights
 
 Reals = NDArray[np.float64]
 
@@ -41,6 +42,10 @@ class Trimmable(Protocol):
 
     def measure(self) -> tuple[float, float]:
         """Loss and accuracy (NaN where y are no labels)."""
+        ...
+
+    def purify(self, name: str, late: Callable[[], bool]) -> None:
+        """Fewer weights at the same loss, where that is done soon; nothing otherwise."""
         ...
 
 
@@ -81,6 +86,10 @@ class _Dense:
 
     def measure(self) -> tuple[float, float]:
         return self.network.loss_value(self.X, self.y), self.network.accuracy(self.X, self.y)
+
+    def purify(self, name: str, late: Callable[[], bool]) -> None:
+        if np.count_nonzero(self.get(name)) <= AT_ONCE:
+            self.put(name, purified_weights(self.network, int(name), self.X, self.y, late)[0])
 
 
 def as_trimmable(network: Any, X: Any, y: Any, loss: Any = None) -> Trimmable:
