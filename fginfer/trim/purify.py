@@ -26,9 +26,9 @@ Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 NEAR = 1e-5  # a unit whose input is nearer to 0 is at its kink, as DenseLayer.kinks has it
-MOST_WEIGHTS = 3000  # of a layer: the directions are a dense matrix of their square, and there are as many steps
+MOST_WEIGHTS = 3000  # in a layer: the directions are a dense matrix of their square, and there are as many steps
 AT_ONCE = 1000  # weights of a layer up to which `trim` purifies it without being asked: a second or two
-HALVINGS = 60  # of the step at which a label begins to count
+HALVINGS = 60  # after which the step at which a label begins to count is known
 TOGETHER = 1e-9  # relative; what is reached within so much of a step is reached by it
 SAME = 1e-9  # relative; a loss that has grown by more is a rounding error that went out of hand
 
@@ -142,10 +142,10 @@ class _Piece:
         for q in range(k, 0, -1):
             back = self._net.step_back(self._j + q, back) * (self._sums[q - 1][sample] > 0)
         row, column = np.divmod(self.where, self.weights.shape[1])
-        back = back.reshape(len(sample), self._places, self.weights.shape[1])
+        slopes = back.reshape(len(sample), self._places, self.weights.shape[1])
         out = np.zeros((len(sample), len(self.where)))
         for place in range(self._places):
-            out += self._inputs[sample, place][:, row] * back[:, place][:, column]
+            out += self._inputs[sample, place][:, row] * slopes[:, place][:, column]
         return out
 
     def along(self, direction: Reals) -> list[Reals]:
