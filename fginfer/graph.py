@@ -16,6 +16,7 @@ from fginfer.errors import ModelError
 from fginfer.from_arrays import bulk_arrays, grid_arrays
 from fginfer.html import html_table
 from fginfer.labelings import Factor, check_labels, check_range, factor_list, scores_at
+from fginfer.names import numbers_of
 from fginfer.rules.scores import rule_scores, score_with_rules
 from fginfer.table_values import AnyTable, StoredTables
 from fginfer.tables import ImplicitTable, TableRef
@@ -246,10 +247,11 @@ class FactorGraph(WhatIf, Constraints):
 
     # -- evaluation --------------------------------------------------------------------------------------------
 
-    def score(self, labels: ArrayLike) -> float:
+    def score(self, labels: ArrayLike | Mapping[Any, Any]) -> float:
         """The score of a labeling, summed from tables and constraints; -inf if it uses a forbidden state.
 
-        Raises ModelError for a labeling of another length, or a label that a variable does not have.
+        A labeling is a list of labels, or a dict of all variables such as {"rain": "yes", "floor": 2}. Raises
+        ModelError for a labeling of another length, or a label that a variable does not have.
 
         >>> FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]], [[0, 1]], tables=[Potts(0, -1)]).score([1, 0])
         0.5
@@ -259,7 +261,7 @@ class FactorGraph(WhatIf, Constraints):
             model, rules = self.table_snapshot(), self.rules
         return score_with_rules(model, rules, x) if rules else model.score(x)
 
-    def energy(self, labels: ArrayLike) -> float:
+    def energy(self, labels: ArrayLike | Mapping[Any, Any]) -> float:
         """Minus the score.
 
         >>> FactorGraph.from_arrays([2], [[0.0, 1.0]]).energy([1])
@@ -267,7 +269,7 @@ class FactorGraph(WhatIf, Constraints):
         """
         return -self.score(labels)
 
-    def factor_scores(self, labels: ArrayLike) -> NDArray[np.float64]:
+    def factor_scores(self, labels: ArrayLike | Mapping[Any, Any]) -> NDArray[np.float64]:
         """One score per factor over two or more variables, in the order of `factors()`.
 
         >>> chain = FactorGraph.from_arrays([2] * 3, edges=[[0, 1], [1, 2]], tables=[Potts(0, -1)])
@@ -294,13 +296,13 @@ class FactorGraph(WhatIf, Constraints):
         """
         return scores_at(self.check_labels(labels), self._cards, self._unary(), self._unary_begin())
 
-    def check_labels(self, labels: ArrayLike) -> NDArray[np.int32]:
-        """The labeling as the core takes it; the core checks the ranges.
+    def check_labels(self, labels: ArrayLike | Mapping[Any, Any]) -> NDArray[np.int32]:
+        """The labeling as the core takes it, from a list or {variable: label}; the core checks the ranges.
 
         >>> FactorGraph([2, 2]).check_labels((1, 0)).tolist()
         [1, 0]
         """
-        return check_labels(labels, self._cards)
+        return check_labels(numbers_of(self._names, labels, self._cards), self._cards)
 
     def condition(self, evidence: Mapping[Any, Any]) -> Conditioned:
         """The graph that is left when variables are fixed ({variable: label}, by number or name), and the way back.

@@ -146,7 +146,7 @@ def k_best(
     min_distance: int = 0,
     within: float | None = None,
     *,
-    evidence: Mapping[int, int] | str | PathLike[str] | None = None,
+    evidence: Mapping[Any, Any] | str | PathLike[str] | None = None,
     method: str | None = None,
     time_limit: float | None = None,
     seed: int = 0,

@@ -6,7 +6,7 @@ P(x) = exp(score(x)) / Z; -inf forbids.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from os import PathLike
 from typing import Any
@@ -20,6 +20,7 @@ from fginfer.condition import Conditioned
 from fginfer.errors import Interrupted, ModelError, SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.lower import summable
+from fginfer.names import NamedArrays, Names
 from fginfer.options import check_number, check_settings
 from fginfer.solve import _model
 from fginfer.solver import check_seconds
@@ -32,8 +33,8 @@ STATES_A_SECOND = 3e7  # that are summed, below what machines do: elimination be
 
 
 @dataclass(frozen=True)
-class Marginals:
-    """log Z, and P(variable = label) as one array a variable.
+class Marginals(NamedArrays):
+    """log Z, and P(variable = label) as one array a variable; `found["rain"]["yes"]` where they have names.
 
     >>> from fginfer import FactorGraph, marginals
     >>> found = marginals(FactorGraph([2]))
@@ -46,6 +47,7 @@ class Marginals:
     exact: bool = True  # up to rounding; else approximations, log_z among them
     log_z_low: float = -inf  # where they are not exact: log Z is between these two
     log_z_high: float = inf
+    names: Names | None = None
 
     def confidence(self) -> tuple[Reals, Reals]:
         """The probability of each variable's most probable label, as a pair that is twice the same.
@@ -61,7 +63,7 @@ def marginals(
     graph: FactorGraph | str | PathLike[str],
     memory: float = 1 << 30,
     *,
-    evidence: Mapping[int, int] | str | PathLike[str] | None = None,
+    evidence: Mapping[Any, Any] | str | PathLike[str] | None = None,
     approximate: bool = False,
     time_limit: float | None = None,
     seed: int = 0,
@@ -111,8 +113,8 @@ def marginals(
         found = _marginals(model, memory, approximate, time_limit, seed)
     except Interrupted as stop:
         part: Any = stop.found
-        raise Interrupted(_given(given, whole.cards, part)) from None
-    return _given(given, whole.cards, found)
+        raise Interrupted(_given(given, whole, part)) from None
+    return _given(given, whole, found)
 
 
 def _marginals(graph: FactorGraph, memory: float, approximate: bool, time_limit: float | None, seed: int) -> Marginals:
@@ -144,13 +146,14 @@ def _approximate(graph: FactorGraph, n: int, seed: int, time_limit: float | None
     return Marginals(found.log_z, found.variables[:n], False, found.low, found.high)
 
 
-def _given(given: Conditioned | None, cards: NDArray[np.int32], rest: Marginals) -> Marginals:
+def _given(given: Conditioned | None, whole: FactorGraph, rest: Marginals) -> Marginals:
     """Marginals of all variables from those that are free: the others have the label that was seen."""
+    names = whole.shared_names()
     if given is None:
-        return rest
-    variables = [np.zeros(card) for card in cards]
+        return replace(rest, names=names)
+    variables = [np.zeros(card) for card in whole.cards]
     for variable, label in given.evidence.items():
         variables[variable][label] = 1.0
     for variable, p in zip(given.free.tolist(), rest.variables, strict=True):
         variables[variable] = p
-    return Marginals(rest.log_z, variables, rest.exact, rest.log_z_low, rest.log_z_high)
+    return Marginals(rest.log_z, variables, rest.exact, rest.log_z_low, rest.log_z_high, names)

@@ -16,6 +16,7 @@ from fginfer.condition import Conditioned
 from fginfer.errors import Interrupted, ModelError, SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.intervals import Intervals
+from fginfer.names import NamedArrays, Names
 from fginfer.options import check_number, check_settings
 from fginfer.solve import _model
 from fginfer.solver import check_seconds
@@ -28,10 +29,10 @@ FORBIDDEN = "no labeling is allowed, so there is no best one with any label"
 
 
 @dataclass(frozen=True)
-class MaxMarginals:
+class MaxMarginals(NamedArrays):
     """An array of scores a variable: entry l is the best score of a labeling in which it has label l; -inf: there is
     none. Where they are not `exact`, each is between `low` (a labeling has it) and `high` (none has more), and
-    `variables` are the lows.
+    `variables` are the lows. `found["rain"]["yes"]` is one of them where they have names.
 
     >>> from fginfer import FactorGraph, max_marginals
     >>> graph = FactorGraph([2, 2])
@@ -48,6 +49,10 @@ class MaxMarginals:
     high: list[Reals]
     exact: bool
     asked: tuple[int, ...]  # the variables that the arrays are about, in this order
+    names: Names | None = None
+
+    def _asked(self) -> tuple[int, ...]:
+        return self.asked
 
     def losses(self) -> list[Reals]:
         """What each label costs against the best labeling: how sure its variable is of another one.
@@ -76,7 +81,7 @@ def max_marginals(
     graph: FactorGraph | str | PathLike[str],
     variables: Sequence[int | str] | None = None,
     *,
-    evidence: Mapping[int, int] | str | PathLike[str] | None = None,
+    evidence: Mapping[Any, Any] | str | PathLike[str] | None = None,
     time_limit: float | None = None,
     memory: float = 1 << 30,
     seed: int = 0,
@@ -129,7 +134,7 @@ def max_marginals(
         _expanded(by_variable(x, cards), given, whole.cards, best) for x, best in ((low, score), (high, bound))
     )
     lows, highs = [lows[v] for v in asked], [highs[v] for v in asked]
-    out = MaxMarginals(score, bound, lows, lows, highs, exact, asked)
+    out = MaxMarginals(score, bound, lows, lows, highs, exact, asked, whole.shared_names())
     if stopped:
         raise Interrupted(out)
     return out

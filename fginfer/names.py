@@ -203,6 +203,42 @@ def _meant(name: str, known: Mapping[str, int]) -> str:
     return f"; there are {listed}" if known else ""
 
 
+# -- values of labels ------------------------------------------------------------------------------------------------
+
+ByLabel = dict[str | int, float]
+
+
+class NamedArrays:
+    """The part of an answer with an array for each variable, an entry a label, that knows names."""
+
+    variables: list[NDArray[np.float64]]
+    names: Names | None
+
+    def _asked(self) -> Sequence[int]:
+        """The variables that the arrays are for."""
+        return range(len(self.variables))
+
+    def __getitem__(self, variable: int | str) -> ByLabel:
+        """What each label of a variable has, by its name (or number), for a variable given by name or number."""
+        asked, at = self._asked(), number_of(self.names, variable)
+        if not is_number(at, whole=True) or int(at) not in asked:
+            raise ModelError(f"nothing is known of variable {variable!r}; {len(asked)} were asked for")
+        return self._by_label(int(at), self.variables[asked.index(int(at))])
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("this is no list; its arrays are in `variables`, with names in `named()`")
+
+    def named(self) -> dict[str | int, ByLabel]:
+        """The same of all variables."""
+        names = self.names or Names()
+        some = zip(self._asked(), self.variables, strict=True)
+        return {names.variable(variable): self._by_label(variable, values) for variable, values in some}
+
+    def _by_label(self, variable: int, values: NDArray[np.float64]) -> ByLabel:
+        names = self.names or Names()
+        return {names.label(variable, label): value for label, value in enumerate(values.tolist())}
+
+
 # -- what a graph asks of names it may not have ----------------------------------------------------------------------
 
 
@@ -225,6 +261,27 @@ def label_of(names: Names | None, variable: int, label: Any) -> Any:
 def variable_text(names: Names | None, variable: int) -> str:
     """How a message calls a variable."""
     return f"variable {variable}" if names is None else names.variable_text(variable)
+
+
+def numbers_of(names: Names | None, labels: Any, cards: NDArray[np.int32]) -> Any:
+    """A labeling given as {variable: label}, by number or name, as a list of labels; others stay as they are."""
+    if not isinstance(labels, Mapping):
+        return labels
+    out = np.full(len(cards), -1, np.int64)
+    for variable, label in labels.items():
+        at = number_of(names, variable)
+        if not is_number(at, whole=True) or not 0 <= int(at) < len(cards):
+            raise ModelError(f"there is no variable {variable!r}; there are {len(cards)}")
+        found = label_of(names, int(at), label)
+        if not is_number(found, whole=True):
+            raise ModelError(f"a label is a number or a name, not {label!r}")
+        if not 0 <= int(found) < int(cards[int(at)]):
+            last = int(cards[int(at)]) - 1
+            raise ModelError(f"label {int(found)} of {variable_text(names, int(at))} is out of range 0..{last}")
+        out[int(at)] = int(found)
+    if (out < 0).any():
+        raise ModelError(f"the labeling has no label for {variable_text(names, int(np.argmax(out < 0)))}")
+    return out
 
 
 def cards_of(cards: Any, variables: Mapping[str, int | Sequence[str]] | None) -> tuple[Any, Names | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import inf
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from fginfer.errors import Interrupted, ModelError, SettingsError, SolverError
 from fginfer.gibbs import BLOCK_MEMORY, blocks_of
 from fginfer.graph import FactorGraph
 from fginfer.lower import summable
+from fginfer.names import Names
 from fginfer.options import check_number, check_settings, check_whole
 from fginfer.solve import _model, solve
 from fginfer.solver import check_seconds
@@ -52,9 +53,19 @@ class Samples:
     labels: Labels
     exact: bool
     method: Way = "exact"
+    names: Names | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def named(self) -> list[dict[str | int, str | int]]:
+        """Every labeling as a dict of names.
+
+        >>> sample(FactorGraph(variables={"rain": ["no"], "floor": 1}), 1).named()
+        [{'rain': 'no', 'floor': 0}]
+        """
+        names = self.names or Names()
+        return [names.named(row) for row in self.labels.tolist()]
 
 
 def sample(
@@ -63,7 +74,7 @@ def sample(
     seed: int = 0,
     *,
     method: Way | None = None,
-    evidence: Mapping[int, int] | str | PathLike[str] | None = None,
+    evidence: Mapping[Any, Any] | str | PathLike[str] | None = None,
     time_limit: float | None = None,
     memory: float = 1 << 30,
 ) -> Samples:
@@ -115,16 +126,16 @@ def sample(
     except KeyboardInterrupt:
         if not rows:
             raise
-        raise Interrupted(_samples(rows, whole.n_variables, reduced.n_variables, given, way)) from None
-    return _samples(rows, whole.n_variables, reduced.n_variables, given, way)
+        raise Interrupted(_samples(rows, whole, reduced.n_variables, given, way)) from None
+    return _samples(rows, whole, reduced.n_variables, given, way)
 
 
-def _samples(rows: list[Labels], n_all: int, n_free: int, given: Conditioned | None, way: Way) -> Samples:
+def _samples(rows: list[Labels], graph: FactorGraph, n_free: int, given: Conditioned | None, way: Way) -> Samples:
     """Rows for all variables, without auxiliary ones and with the evidence."""
     own = [row[:n_free] for some in rows for row in some]
     whole = own if given is None else [given.expand(row) for row in own]
-    labels = np.array(whole, np.int32).reshape(len(whole), n_all)
-    return Samples(labels, way == "exact", way)
+    labels = np.array(whole, np.int32).reshape(len(whole), graph.n_variables)
+    return Samples(labels, way == "exact", way, graph.shared_names())
 
 
 def _drawn(

@@ -34,7 +34,7 @@ def solve(
     graph: FactorGraph | str | PathLike[str],
     method: str | None = None,
     *,
-    evidence: Mapping[int, int] | str | PathLike[str] | None = None,
+    evidence: Mapping[Any, Any] | str | PathLike[str] | None = None,
     time_limit: float | None = None,
     gap: float = 1e-6,
     seed: int = 0,
@@ -155,7 +155,7 @@ def _sharded(graph: Any, parts: Any, evidence: Any) -> tuple[Any, Any]:
 
 
 def _model(
-    graph: FactorGraph | str | PathLike[str], evidence: Mapping[int, int] | str | PathLike[str] | None
+    graph: FactorGraph | str | PathLike[str], evidence: Mapping[Any, Any] | str | PathLike[str] | None
 ) -> tuple[FactorGraph, Conditioned | None]:
     """The graph to be solved; with evidence the smaller one, and the way back."""
     if isinstance(graph, str | PathLike):

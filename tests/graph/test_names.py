@@ -195,3 +195,58 @@ def test_commands_use_names(tmp_path: Path, capsys):
     answer = run("check", path, str(tmp_path / "s.MPE"), "--given", "rain=yes")
     assert "variables 'rain', 'wet': labels 'no', 'wet' are forbidden together" in answer
     assert "evidence: variable 'rain' has label 'no', not 'yes'" in answer
+
+
+def forecast() -> FactorGraph:
+    graph = FactorGraph(variables={"rain": ["no", "yes"], "floor": 3})
+    graph.add_factor(["rain", "floor"], np.log([[0.1, 0.2, 0.1], [0.3, 0.1, 0.2]]))
+    return graph
+
+
+def test_marginals_are_asked_by_name() -> None:
+    graph = forecast()
+    found = fginfer.marginals(graph)
+    assert found["rain"] == pytest.approx({"no": 0.4, "yes": 0.6})
+    assert found["floor"] == found[1] == pytest.approx({0: 0.4, 1: 0.3, 2: 0.3})
+    assert list(found.named()) == ["rain", "floor"]
+    given = fginfer.marginals(graph, evidence={"rain": "yes"})
+    assert given["rain"] == {"no": 0.0, "yes": 1.0}
+    assert given["floor"][0] == pytest.approx(0.5)
+    assert fginfer.marginals(graph, approximate=True).named().keys() == {"rain", "floor"}
+    assert fginfer.marginals(FactorGraph([2])).named() == {0: pytest.approx({0: 0.5, 1: 0.5})}
+    with pytest.raises(ModelError, match="there is no variable 'rian'; did you mean 'rain'"):
+        found["rian"]
+    with pytest.raises(ModelError, match="nothing is known of variable 2; 2 were asked for"):
+        found[2]
+    with pytest.raises(TypeError, match="its arrays are in `variables`"):
+        list(found)
+
+
+def test_max_marginals_are_asked_by_name() -> None:
+    found = fginfer.max_marginals(forecast(), variables=["floor"])
+    assert found["floor"] == pytest.approx(dict(enumerate(np.log([0.3, 0.2, 0.2]))))
+    assert list(found.named()) == ["floor"]
+    with pytest.raises(ModelError, match="nothing is known of variable 'rain'; 1 were asked for"):
+        found["rain"]
+
+
+def test_samples_have_names() -> None:
+    drawn = fginfer.sample(forecast(), 5, seed=1, evidence={"rain": "yes"})
+    assert drawn.named() == [{"rain": "yes", "floor": int(row[1])} for row in drawn.labels]
+
+
+def test_labelings_by_name() -> None:
+    graph = forecast()
+    assert graph.score({"floor": 2, "rain": "yes"}) == graph.score([1, 2]) == -graph.energy({0: 1, 1: 2})
+    result = fginfer.solve(graph)
+    assert graph.score(result.named()) == result.score
+    for labels, message in (
+        ({"rain": "yes"}, "the labeling has no label for variable 'floor'"),
+        ({"rain": "yes", "roof": 1}, "there is no variable 'roof'"),
+        ({"rain": "maybe", "floor": 1}, "variable 'rain' has no label 'maybe'"),
+        ({"rain": "yes", "floor": 3}, "label 3 of variable 'floor' is out of range 0..2"),
+        ({"rain": "yes", "floor": 1.5}, "a label is a number or a name, not 1.5"),
+        ({"rain": "yes", 7: 1}, "there is no variable 7; there are 2"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            graph.score(labels)
