@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from typing import Any
 
 from fginfer.commands.common import add_format, add_model, conditioned, load
@@ -44,6 +45,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--lower", action="store_true", help="write constraints as tables with auxiliary variables behind the others"
     )
+    parser.add_argument(
+        "--names", action="store_true", help="write names to TARGET.names where TARGET has no place for them"
+    )
     parser.set_defaults(run=run)
 
 
@@ -59,5 +63,9 @@ def run(args: argparse.Namespace) -> int:
             f"fginfer: score = {offset:.17g} - cost / {args.scale:g}, to within {error:.3g} for every labeling",
             file=sys.stderr,
         )
-    write(graph, args.target, format=args.to, drop_cutoff=args.drop_cutoff)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        write(graph, args.target, format=args.to, drop_cutoff=args.drop_cutoff, names=args.names)
+    for warning in found:
+        print(f"fginfer: {warning.message}", file=sys.stderr)
     return 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from math import inf
 from os import PathLike
@@ -27,6 +27,7 @@ from fginfer.formats.pseudo_boolean_write import write_opb
 from fginfer.formats.qplib import read_qplib
 from fginfer.formats.quadratic import read_biqmac, read_qubo, read_rudy, write_qubo
 from fginfer.formats.recognise import packed, recognised
+from fginfer.formats.side_names import find_names, read_names, side_file, write_names
 from fginfer.formats.streams import STANDARD, split_compression
 from fginfer.formats.uai import read_uai, write_uai
 from fginfer.formats.wcsp import read_wcsp, write_wcsp
@@ -210,6 +211,7 @@ def read(
     evidence: str | PathLike[str] | None = None,
     format: str | None = None,
     *,
+    names: str | PathLike[str] | None = None,
     max_memory: float | None = None,
     threads: int = 1,
 ) -> FactorGraph:
@@ -219,6 +221,8 @@ def read(
 
     With a UAI `evidence` file the result is the reduced graph over the variables that were not observed. (To keep the
     original variables, read the model without it and give `read_evidence(path, graph)` to `graph.condition`.)
+
+    A format without names may have them in a side file: `names`, or model.uai.names beside model.uai.
 
     `max_memory` is what the model may take, in bytes; by default half of the machine's memory, at most 8 GiB, and less
     for what a file of a few bytes can ask for. `threads` may read a large UAI file together, to the same model.
@@ -244,6 +248,9 @@ def read(
         raise FormatError(error.message + hint, error.path, error.line, error.token) from None
     except ModelError as error:
         raise FormatError(str(error), str(file)) from None
+    beside = _file(names, "read") if names is not None else None if graph.names is not None else find_names(file)
+    if beside is not None:
+        read_names(beside, graph, Budget(beside, max_memory))
     if evidence is None:
         return graph
     return graph.condition(read_evidence(evidence, graph)).graph
@@ -256,13 +263,15 @@ def write(
     *,
     drop_cutoff: bool = False,
     lower: bool = False,
+    names: bool = False,
 ) -> None:
     """Writes a model; the extension (before .gz, .xz or .bz2) or `format` says how. "-" is standard output.
 
     The file appears whole or not at all. A graph with a cutoff is refused by formats that have no place for it: without
     it, a model that is infeasible would be read back as one that has a best labeling. `drop_cutoff` writes it all the
-    same, without its cutoff. Constraints (`add_clause` and others) are kept by .npz, and refused by other formats
-    unless `lower` asks for the tables with auxiliary variables that stand for them (see `FactorGraph.lowered`).
+    same, without its cutoff. Constraints (`add_clause` and others) are kept by .npz, and refused by formats that cannot
+    say them unless `lower` asks for the tables with auxiliary variables that stand for them (`FactorGraph.lowered`).
+    `names` writes the names of the graph to a side file (model.uai.names) where the format has no place for them.
 
     >>> write(FactorGraph([2, 2]), "model.cfn")
     >>> read("model.cfn").n_variables
@@ -292,10 +301,14 @@ def write(
             "auxiliary variables behind the others",
             str(file),
         )
-    if graph.names is not None and not chosen.has_names:
+    beside = side_file(file) if graph.names is not None and not chosen.has_names else None
+    if beside is not None and not names:
         holders = ", ".join(known.extensions[0] for known in FORMATS.values() if known.has_names)
-        logging.getLogger("fginfer").warning("%s: the format has no names, so they are lost; %s have", file, holders)
+        lost = f"{file}: the format has no names, so they are lost; {holders} have, and names=True (--names)"
+        warnings.warn(f"{lost} writes {beside.name} beside it", RuntimeWarning, stacklevel=2)
     try:
         chosen.write(graph, file)
     except ModelError as error:
         raise FormatError(str(error), str(file)) from None
+    if beside is not None and names and file != STANDARD:
+        write_names(graph, beside)

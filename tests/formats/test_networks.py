@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import warnings
 from itertools import product
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 import fginfer
 from fginfer import FactorGraph, FormatError
+from fginfer.cli import main
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 HEAD = "variable a { type discrete [ 2 ] { no, yes }; }\nvariable b { type discrete [ 2 ] { no, yes }; }\n"
@@ -189,13 +192,62 @@ def test_damaged_xmlbif(tmp_path: Path, content: str, message: str):
 
 
 @pytest.mark.parametrize("suffix", [".uai", ".LG", ".h5"])
-def test_names_are_not_lost_in_silence(tmp_path: Path, suffix: str, caplog: pytest.LogCaptureFixture):
+def test_names_are_not_lost_in_silence(tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]):
     graph = fginfer.read(CORPUS / "rain.bif")
-    for kept in (".bif", ".xml", ".npz"):
-        fginfer.write(graph, tmp_path / f"m{kept}")
-    assert caplog.text == ""
-    fginfer.write(graph, tmp_path / f"m{suffix}")
-    assert "no names, so they are lost; .cfn, .npz, .bif, .xmlbif have" in caplog.text
-    caplog.clear()
-    fginfer.write(FactorGraph([2]), tmp_path / f"n{suffix}")
-    assert caplog.text == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kept in (".bif", ".xml", ".npz"):
+            fginfer.write(graph, tmp_path / f"m{kept}")
+        fginfer.write(FactorGraph([2]), tmp_path / f"n{suffix}")
+        fginfer.write(graph, tmp_path / f"m{suffix}", names=True)
+    with pytest.warns(
+        RuntimeWarning, match=rf"lost; .cfn, .npz, .bif, .xmlbif have.*--names\) writes o{suffix}\.names"
+    ):
+        fginfer.write(graph, tmp_path / f"o{suffix}")
+    assert main(["convert", str(CORPUS / "rain.bif"), str(tmp_path / f"p{suffix}")]) == 0
+    assert "the format has no names, so they are lost" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["m.uai", "m.LG.gz", "m.h5", "m.wcsp.xz"])
+def test_names_beside_a_file(tmp_path: Path, name: str):
+    graph = FactorGraph(variables={"rain": ["no", "yes"], "floor": 3, 'a "b" \u00e9': ["x", "y z"]})
+    graph.add_factor(["rain", "floor"], -np.arange(6.0).reshape(2, 3))
+    fginfer.write(graph, tmp_path / name, names=True)
+    side = tmp_path / f"{name.removesuffix('.gz').removesuffix('.xz')}.names"
+    assert json.loads(side.read_text())["rain"] == ["no", "yes"]
+    again = fginfer.read(tmp_path / name)
+    assert again.names == graph.names
+    assert fginfer.solve(tmp_path / name, evidence={"floor": 2})["rain"] == "no"
+    side.rename(tmp_path / "elsewhere")
+    assert fginfer.read(tmp_path / name).names is None
+    assert fginfer.read(tmp_path / name, names=tmp_path / "elsewhere").names == graph.names
+    graph.take_names(None)
+    graph.name(1, "floor")
+    fginfer.write(graph, tmp_path / name, names=True)
+    assert fginfer.read(tmp_path / name).names == graph.names
+    with pytest.raises(FormatError, match="there is no such file"):
+        fginfer.read(tmp_path / name, names=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"m.uai.names, line 1: no JSON of names"),
+        ('{"a": 2,\n "b": }', r"m.uai.names, line 2: no JSON of names"),
+        ("[2, 3]", "names are an object such as"),
+        ('{"a": 2}', "names for 1 variables, and the model has 2"),
+        ('{"a": 2, "b": 2}', "variable 'b' has 3 labels in the model, and 2 here"),
+        ('{"a": 2, "a": 3}', "two variables 'a'"),
+        ('{"a": ["x", "x"], "b": 3}', "has two labels 'x'"),
+        ('{"a": [1, 2], "b": 3}', "a label of variable 'a' must be a text"),
+        ('{"a": null, "b": 3}', "the labels of variable 'a' must be a list"),
+        ('{"variables": [[7, "x"]], "labels": []}', "they are for variable 7; there are 2"),
+        ("[" * 100000, "names"),
+        ('{"a": 2, "b": 3\0}', "a byte is zero"),
+    ],
+)
+def test_damaged_names(tmp_path: Path, text: str, message: str):
+    fginfer.write(FactorGraph([2, 3]), tmp_path / "m.uai")
+    (tmp_path / "m.uai.names").write_text(text)
+    with pytest.raises(FormatError, match=message):
+        fginfer.read(tmp_path / "m.uai")
