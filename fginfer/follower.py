@@ -46,7 +46,7 @@ class Follower:
 
     def _begin_engine(self) -> None:
         """Methods see no leftovers: `_exact` puts them back."""
-        self._model: Model = self._tables.snapshot()
+        self._model: Model = self._tables.table_snapshot()
         self._exact: ExactScores | None = None
         tables, settings = self._tables, self.settings
         if self._model.has_leftovers:
@@ -124,7 +124,7 @@ class Follower:
             self._update_engine()
 
     def _update_engine(self) -> None:
-        engine, model = self._engine, self._tables.snapshot()
+        engine, model = self._engine, self._tables.table_snapshot()
         before = self._model if self._exact is None else self._exact.model
         if not model.same_structure(before):
             self._start_anew()

@@ -6,6 +6,7 @@ the best labeling of the auxiliary variables that goes with it, so the optimum i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, nextafter
 from typing import TYPE_CHECKING
@@ -17,17 +18,21 @@ from fginfer.alone import NOTHING, Settled, settle
 from fginfer.core.arrays import begins
 from fginfer.core.model import Model
 from fginfer.core.solver import proof_tolerance
-from fginfer.errors import SolverError
+from fginfer.errors import ModelError, SolverError
 from fginfer.labelings import check_labels, check_range
 from fginfer.lowering import Lowering, with_factors
 from fginfer.result import RelaxedMarginals, Result, TracePoint, relative_gap
 from fginfer.rules import Chain, Rule
 from fginfer.rules.narrowing import allowed_labels
+from fginfer.rules.question import Question
 from fginfer.rules.rule import Star, Table
 from fginfer.rules.scores import score_with_rules
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
+
+
+MOST_ENTRIES = 300_000  # scores in the chains of a constraint; larger ones stay apart from tables (chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +130,7 @@ class Lowered:
         if not model.same_structure(self._model) or rules != self._rules:
             return None
         assert arrays.unary is not None
-        if self._settled.rules:
+        if self._settled.rules or self.graph.rules:
             return None
         allowed = allowed_labels(arrays.unary, begins(arrays.cards), rules)
         if bool((allowed & ~self._allowed).any()):
@@ -168,21 +173,33 @@ def _at(point: TracePoint, said: Result, score: float | None) -> float | None:
 
 def lower(graph: FactorGraph) -> Lowered:
     """See FactorGraph.lowered. Memory is that of the chains: see the manual on constraints."""
-    return _lower(graph, NOTHING)
+    return _lower(graph, NOTHING, ())
 
 
 def lower_for_solving(graph: FactorGraph) -> Lowered:
     """The same for who wants the best labeling alone: constraints that stand alone are answered by their oracles, and
-    their variables have no other labels any more."""
+    their variables have no other labels any more. Those that are too large for tables stay constraints of the graph."""
     with graph.lock:
-        return _lower(graph, settle(graph.table_arrays(), graph.rules))
+        settled = settle(graph.table_arrays(), graph.rules)
+        large = [k for k, rule in enumerate(graph.rules) if k not in settled.rules and _stays_apart(rule)]
+        return _lower(graph, settled, large)
 
 
-def _lower(graph: FactorGraph, settled: Settled) -> Lowered:
+def _stays_apart(rule: Rule) -> bool:
+    if not rule.variables or rule.entries() <= MOST_ENTRIES:
+        return False
+    try:
+        Question(rule)
+    except (ModelError, SolverError):  # its numbers do not fit into the core: tables may hold them
+        return False
+    return True
+
+
+def _lower(graph: FactorGraph, settled: Settled, large: Sequence[int]) -> Lowered:
     with graph.lock:
         arrays, model, rules = graph.table_arrays(), graph.table_snapshot(), graph.rules
     assert arrays.unary is not None
-    left = [rule for k, rule in enumerate(rules) if k not in settled.rules]
+    left = [rule for k, rule in enumerate(rules) if k not in settled.rules and k not in large]
     begin = begins(arrays.cards)
     allowed = allowed_labels(arrays.unary, begin, left)
     made = Lowering(arrays.cards.tolist(), allowed)
@@ -198,9 +215,13 @@ def _lower(graph: FactorGraph, settled: Settled) -> Lowered:
         cards=np.concatenate((arrays.cards, np.array(extra, np.int32))),
         unary=_lowered_unary(arrays.unary, allowed, sum(extra)),
     )
+    rounding = sum(rule.rounding() for rule in left) + settled.rounding
+    if large:  # what rounding took from unary scores is put back when the result is scored
+        base = replace(base, leftover=arrays.leftover[:0], leftover_var=arrays.leftover_var[:0])
+        rounding += 2 * float(np.abs(arrays.leftover[arrays.leftover > -inf]).sum())
     plain = graph.from_model_arrays(with_factors(base, made.factors))
     plain.cutoff = graph.cutoff
-    rounding = sum(rule.rounding() for rule in left) + settled.rounding
+    plain.take_rules([rules[k] for k in large])
     return Lowered(plain, made.chains, made.stars, model, rules, allowed, rounding, settled)
 
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from textwrap import wrap
 from typing import Any
 
+from fginfer.apart import ApartEngine
 from fginfer.core.rows import method_rows, option_rows
 from fginfer.core.solver import native_methods
 from fginfer.engine import Engine, NativeEngine, Settings, check_settings
@@ -74,7 +75,12 @@ def _paragraph(name: str, text: str, width: int) -> list[str]:
 
 
 def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine:
-    """The engine for settings.method; SettingsError if there is none of that name."""
+    """The engine for settings.method; SettingsError if there is none of that name.
+
+    Constraints that the graph still has stay apart from the tables that the method works on.
+    """
+    if graph.rules:
+        return ApartEngine(graph, settings, make_engine)
     if settings.method in native_methods():
         return NativeEngine(graph.snapshot(), settings)
     make = python_methods().get(settings.method) or added("methods").get(settings.method)

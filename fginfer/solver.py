@@ -89,7 +89,6 @@ class Solver(Follower):
         self._process = os.getpid()
         self._proves = proof is not None
         self._take(graph)
-        self._native = isinstance(self._engine, NativeEngine)
         self._status = "running"
         self._stopped_by = "time_limit"  # why work paused while the method itself could go on
         self._prover = None if proof is None else Prover(proof, self._tables)
@@ -217,6 +216,11 @@ class Solver(Follower):
         if self._exact is not None and status != "running":
             return self._result(status, trace=False, dual=False).status
         return status
+
+    @property
+    def _native(self) -> bool:
+        """Whether the method at work is one of the core: changes of the graph may bring another engine."""
+        return isinstance(self._engine, NativeEngine)
 
     def _locked(self) -> RLock:
         """The lock of this process: a forked child must not wait for threads that stayed behind."""

@@ -20,7 +20,7 @@ C_ARROWS: dict[str, set[str]] = {
     "rules": {"base"},
     "oracle": {"base", "model", "rules"},
     "solver": {"base", "model"},
-    "primal": {"base", "model", "solver"},
+    "primal": {"base", "model", "solver", "rules"},
     "dual": {"base", "model", "solver", "primal"},
     "gdmm": {"base", "model", "solver", "primal", "oracle"},
     "exact": {"base", "model", "solver", "primal"},
@@ -55,7 +55,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
     "solving": (
         "solve solver follower many batches exact_scores engine methods cluster k_best distances"
         " parts samples blocks marginals approximate sum_product gibbs log_z_above ranked_parts"
-        " max_marginals intervals reparametrise explain hard_parts relax proof proving shrinking",
+        " max_marginals intervals reparametrise explain hard_parts relax proof proving shrinking apart prices",
         {"tools", "core", "results", "model", "formats", "oracles", "package", "checker"},
     ),
     "portfolio": ("portfolio", {"tools", "core", "results", "model", "solving"}),

@@ -173,6 +173,7 @@ MODELS: dict[str, Callable[[], Problem]] = {
     "sudoku9": lambda: sudoku(9, 0.35),
     "sudoku16": lambda: sudoku(16, 0.45),
     "sudoku25": lambda: sudoku(25, 0.5),
+    "sudoku36": lambda: sudoku(36, 0.6),
     "queens50": lambda: queens(50),
     "queens100": lambda: queens(100),
     "colouring": lambda: colouring(60, 5, 6.0),
@@ -185,5 +186,8 @@ MODELS: dict[str, Callable[[], Problem]] = {
     "knapsacks": lambda: knapsack(40, 4),
     "assignment": lambda: assignment(30, 5),
     "segmentation": lambda: segmentation(15),
+    "segmentation60": lambda: segmentation(60),
+    "budgets": lambda: knapsack(2000, 5),
+    "assignment200": lambda: assignment(200, 10),
     "matching": lambda: matching(15),
 }

@@ -88,4 +88,16 @@ void fgi_tally_move(fgi_tally *t, int32_t n, const int32_t *variables, const int
 fgi_rc fgi_rule_source_create(const fgi_rule *r, fgi_source **out, fgi_error *err);
 void fgi_rule_source_free(fgi_source *s);
 
+/* Labelings of tables and rules together (csrc/primal/mender.c). Rule k is over the variables that follow those of rule
+ * k - 1 in `variables`. excess[k] measures by how much rule k is violated: its score is 0 for what rule k allows, and
+ * less for the rest; NULL: a state is allowed or not. Model and rules are shared. */
+typedef struct fgi_mender fgi_mender;
+fgi_rc fgi_mender_create(const fgi_model *m, int32_t n, const fgi_rule *const *rules, const fgi_rule *const *excess,
+    const int32_t *variables, fgi_mender **out, fgi_error *err);
+/* A labeling near `labels` that no rule forbids, improved for some `work`. `prices` (one per label, or NULL) say beside
+ * the scores which labels are changed first. *found 0: there was none; else it is in `out`. */
+fgi_rc fgi_mender_run(fgi_mender *s, const int32_t *labels, const double *prices, int64_t work, uint64_t seed,
+    int *found, int32_t *out, fgi_error *err);
+void fgi_mender_free(fgi_mender *s);
+
 #endif

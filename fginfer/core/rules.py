@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.door import check, ffi, lib, new_error, pointer
+from fginfer.core.model import Model
 from fginfer.errors import ModelError
 
 
@@ -73,6 +74,34 @@ class TallyHandle:
 
     def move(self, variables: NDArray[np.int32], labels: NDArray[np.int32]) -> None:
         lib.fgi_tally_move(self._handle, len(variables), pointer(variables), pointer(labels))
+
+
+class MenderHandle:
+    """Looks for labelings of a model that rules of the core allow. `excess` measures violations, rule by rule."""
+
+    def __init__(
+        self,
+        model: Model,
+        rules: Sequence[RuleHandle],
+        excess: Sequence[RuleHandle | None],
+        variables: NDArray[np.int32],
+    ) -> None:
+        out, error = ffi.new("fgi_mender **"), new_error()
+        own = ffi.new("fgi_rule *[]", [rule.handle for rule in rules])
+        over = ffi.new("fgi_rule *[]", [ffi.NULL if rule is None else rule.handle for rule in excess])
+        given = _numbers(variables, np.int32)
+        rc = lib.fgi_mender_create(model.handle, len(rules), own, over, pointer(given), out, error)
+        check(rc, error, bad_argument=ModelError)
+        self._handle, self._n = ffi.gc(out[0], lib.fgi_mender_free), model.n_variables
+
+    def run(
+        self, labels: NDArray[np.int32], prices: NDArray[np.float64], work: int, seed: int
+    ) -> NDArray[np.int32] | None:
+        """A labeling near these that no rule forbids, improved for some work; None: it found none."""
+        out, found, error = np.zeros(self._n, np.int32), ffi.new("int *"), new_error()
+        rc = lib.fgi_mender_run(self._handle, pointer(labels), pointer(prices), work, seed, found, pointer(out), error)
+        check(rc, error, bad_argument=ModelError)
+        return out if found[0] else None
 
 
 def _made(rc: Any, out: Any, error: Any, cards: NDArray[np.int32]) -> RuleHandle:

@@ -199,6 +199,14 @@ class Occurrences(Rule):
     def weighted(self, weight: float) -> Occurrences:
         return replace(self, price=scaled(weight, self.price))
 
+    def excess(self) -> Rule | None:
+        return replace(self, price=1.0) if self.price == inf else None
+
+    def entries(self) -> float:
+        """Those of its chains; all-different rules are pairs."""
+        different = self.price == inf and set(self.low) <= {0} and set(self.high) == {1} and len(set(self.cards)) == 1
+        return 0.0 if different else sum(rule.entries() for rule in self._label_rules())
+
     def rounding(self) -> float:
         n = len(self.variables)
         exact = self.price == inf or significant_bits(self.price) + (2 * n).bit_length() + 1 <= 53

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.rules import RuleHandle
-from fginfer.errors import ModelError
+from fginfer.errors import ModelError, SolverError
 from fginfer.rules.coarse import coarse
 from fginfer.rules.occurrences import Occurrences
 from fginfer.rules.rule import Rule
@@ -29,7 +29,7 @@ class Question:
     """A rule in the core. Where its numbers are too large for that, two coarser ones stand for it."""
 
     def __init__(self, rule: Rule) -> None:
-        self.rule = rule
+        self.rule = self.own = rule  # own: what the core holds, which allows nothing that the rule forbids
         self.wide: RuleHandle | None = None
         try:
             self.handle = rule.native()
@@ -37,11 +37,15 @@ class Question:
             both = coarse(rule) if isinstance(rule, SumRule) else None
             if both is None:
                 raise
-            self.handle, self.wide = both[0].native(), both[1].native()
+            self.own = both[0]
+            self.handle, self.wide = self.own.native(), both[1].native()
 
     def best(self, gains: NDArray[np.float64]) -> Best:
         """The best state under gains, flat by label; -inf forbids."""
-        labels, above, _ = self.handle.best(gains)
+        try:
+            labels, above, _ = self.handle.best(gains)
+        except SolverError:  # a search was cut off before it had a state
+            return Best(None, inf)
         if self.wide is not None:
             return self._of_two(labels, gains)
         if labels is None or above == 0:
@@ -64,15 +68,18 @@ class Question:
 
 
 def _lattice(rule: Rule, gains: NDArray[np.float64]) -> float:
-    """The largest step such that all gains and scores are multiples of it and their sums are exact; 0: there is none.
-
-    A state cannot be better by less than that.
-    """
-    scores = _scores(rule)
+    """A step such that the values of all states are multiples of it; 0: there is none. A state cannot be better by less
+    than that."""
+    scores = numbers_of(rule)
     if scores is None:
         return 0.0
-    numbers = np.abs(np.concatenate((gains[gains > -inf], scores)))
-    size = float(numbers.max(initial=0.0)) * (len(rule.variables) + 2)
+    return common_step(np.concatenate((gains[gains > -inf], scores)), len(rule.variables) + 2)
+
+
+def common_step(numbers: NDArray[np.float64], terms: int) -> float:
+    """The largest number of which all of these are multiples, if sums of so many of them are exact; else 0."""
+    numbers = np.abs(numbers)
+    size = float(numbers.max(initial=0.0)) * terms
     if size == 0:
         return inf
     step = ldexp(1.0, frexp(size)[1] - 52)
@@ -84,7 +91,7 @@ def _lattice(rule: Rule, gains: NDArray[np.float64]) -> float:
     return step * float(np.gcd.reduce(scaled.astype(np.int64)))
 
 
-def _scores(rule: Rule) -> NDArray[np.float64] | None:
+def numbers_of(rule: Rule) -> NDArray[np.float64] | None:
     """Numbers of which all scores of a rule are multiples, the largest score among them."""
     if isinstance(rule, Occurrences):
         most = 2.0 * len(rule.variables) * len(rule.high)

@@ -99,6 +99,15 @@ class Rule(ABC):
     def native(self) -> RuleHandle:
         """The rule in the core. ModelError where its numbers do not fit there, SolverError where there are too many."""
 
+    def excess(self) -> Rule | None:
+        """A rule with the score 0 for what this one allows, and less the further a state is from that; None: there is
+        no such measure, or nothing is forbidden."""
+        return None
+
+    def entries(self) -> float:
+        """About how many scores its chains hold; 0 where that is in proportion to what was said."""
+        return 0.0
+
     def rounding(self) -> float:
         """How far the tables of its parts, added up without rounding, may be from its score."""
         return 0.0

@@ -108,6 +108,27 @@ class Steps:
         ]
         return Steps(tuple(reversed(turned)), self.most)
 
+    def excess(self, per_unit: float) -> Steps:
+        """0 where a total is allowed, and less the further it is from one that is."""
+        ends = [*(p.start - 1 for p in self.pieces[1:]), self.most]
+        found: list[Piece] = []
+        before: int | None = None  # the last total that is allowed
+        for k, (piece, end) in enumerate(zip(self.pieces, ends, strict=True)):
+            if piece.base > -inf:
+                before = end
+                found.append(Piece(piece.start, 0.0))
+                continue
+            after = next((p.start for p in self.pieces[k + 1 :] if p.base > -inf), None)
+            if before is None:
+                found.append(Piece(piece.start, -1.0) if after is None else Piece(piece.start, 0.0, per_unit, after))
+                continue
+            middle = end if after is None else (before + after) // 2
+            if piece.start <= middle:
+                found.append(Piece(piece.start, 0.0, -per_unit, before))
+            if after is not None and middle < end:
+                found.append(Piece(max(piece.start, middle + 1), 0.0, per_unit, after))
+        return Steps(tuple(found), self.most)
+
     @classmethod
     def between(cls, low: int | None, high: int | None, most: int, once: float, unit: float) -> Steps:
         """0 within the limits; outside `once` (-inf if forbidden) and, for each unit of violation, `unit`."""

@@ -115,6 +115,26 @@ class SumRule(Rule):
     def weighted(self, weight: float) -> SumRule:
         return replace(self, steps=self.steps.weighted(weight))
 
+    def excess(self) -> Rule | None:
+        if not self.forbids():
+            return None
+        if self.modulus:
+            wrong = [0.0 if self.steps(total) > -inf else -1.0 for total in range(self.modulus)]
+            return replace(self, steps=Steps.listed(wrong))
+        return replace(self, steps=self.steps.excess(1 / max(1, max(map(max, self.adds), default=1))))
+
+    def entries(self) -> float:
+        """Layer by layer: as many states as there are totals so far, or totals that what follows can tell apart."""
+        out, states, so_far = 0.0, 1.0, 0
+        rest = sum(max(add) for add in self.adds)
+        for add in self.adds:
+            most, kinds = max(add), len(set(add))
+            so_far, rest = so_far + most, rest - most
+            reach = min(states * kinds, so_far + 1, self.steps.last + 2, (rest + 2) * len(self.steps.pieces))
+            after = float(min(reach, self.modulus or reach))
+            out, states = out + states * len(add) * after, after
+        return out
+
     def rounding(self) -> float:
         return self.steps.rounding(len(self.variables))
 
