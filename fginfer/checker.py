@@ -27,7 +27,7 @@ Array = Any
 MAGIC = b"FGPROOF2\n"
 BITS = 44  # bits of the largest difference of scores in a table
 LARGEST = 2.0**50  # the largest entry of a table in units: sums of a few stay below 2^53
-MOST_ENTRIES = 1 << 24  # entries of one table that a step makes; 16 times as many in a tree
+MOST_ENTRIES = 1 << 24  # entries of one table that a step makes; 4 times as many in a model, 8 times in a tree
 MOST_MEMORY = 1 << 30  # bytes that the way back from a node to the root of its tree may take
 
 
@@ -49,9 +49,17 @@ class File:
     def __init__(self, path: str) -> None:
         self.cards: list[int] = []
         self.terms: list[tuple[tuple[int, ...], Array]] = []
-        self.cutoff, self.factors = -math.inf, 0
+        self.cutoff, self.factors, self.entries = -math.inf, 0, 0
         self.read_npz(path) if path.endswith(".npz") else self.read_uai(path)
-        need(min(self.cards, default=1) > 0, "the model has a variable without labels")
+
+    def declare(self, cards: list[int]) -> None:
+        need(min(cards, default=1) > 0, "the model has a variable without labels")
+        self.cards = cards
+        self.count(sum(cards))
+
+    def count(self, more: int) -> None:
+        self.entries += more
+        need(self.entries <= 4 * MOST_ENTRIES, f"the model has more than {4 * MOST_ENTRIES} entries in its tables")
 
     def add(self, scope: tuple[int, ...], scores: Array) -> None:
         fits = len(set(scope)) == len(scope) and all(0 <= v < len(self.cards) for v in scope)
@@ -76,7 +84,7 @@ class File:
         known = words and words[0].upper() in ("MARKOV", "BAYES")
         need(known, "the model is no UAI file: it does not begin with MARKOV or BAYES")
         at = 1
-        self.cards = [whole(1 << 31) for _ in range(whole(len(words)))]
+        self.declare([whole(1 << 31) for _ in range(whole(len(words)))])
         scopes = [tuple(whole(1 << 31) for _ in range(whole(64))) for _ in range(whole(len(words)))]
         self.factors = sum(len(scope) > 1 for scope in scopes)
         for scope in scopes:
@@ -84,6 +92,7 @@ class File:
             shape, n = [self.cards[v] for v in scope], whole(len(words))
             fits = n == math.prod(shape) and at + n <= len(words)
             need(fits, "the model has a table whose size does not fit its variables")
+            self.count(n)
             try:
                 values = np.array(words[at : at + n], np.float64)
             except ValueError:
@@ -106,9 +115,10 @@ class File:
             at = {name: members[name] for name in members.files}
         need("fginfer" in at, "the archive is no model of fginfer")
         need("rules" not in at, "the model has constraints; lower them first (fginfer.read(file).lowered().graph)")
-        self.cards, self.factors = at["cards"].tolist(), len(at["factor_table"])
+        self.declare(at["cards"].astype(np.int64).tolist())
+        self.factors = len(at["factor_table"])
         self.cutoff = float(at.get("cutoff", -math.inf))
-        arity, dims, values = at["table_arity"].tolist(), at["dims"].tolist(), at["values"]
+        arity, dims, values = at["table_arity"].tolist(), at["dims"].tolist(), np.asarray(at["values"], np.float64)
         kinds = at["table_kind"].tolist() if "table_kind" in at else [0] * len(arity)
         parameters = at.get("params", np.zeros(2 * len(arity))).reshape(-1, 2)
         begin = np.concatenate(([0], np.cumsum(self.cards, dtype=np.int64))).tolist()
@@ -128,6 +138,7 @@ class File:
         for f, t in enumerate(at["factor_table"].tolist()):
             k = (2 if kinds[t] else arity[t]) if ends is None else int(ends[f + 1] - ends[f])
             scope, place, table = tuple(variables[place : place + k]), place + k, tables[t]
+            self.count(math.prod(self.cards[v] for v in scope))
             if kinds[t]:
                 table = implicit(kinds[t], table, [self.cards[v] for v in scope])
             elif turned[f]:
@@ -186,8 +197,7 @@ class State:
             up = np.where(s == -np.inf, s, np.maximum(np.ceil(s), -(2.0**60)))
             up[(scores > 0) & (up <= 0)] = 1  # what was too small for a double
             up[(scores > -np.inf) & (s == -np.inf)] = -(2.0**60)
-            off = np.where(np.isfinite(s), up - s, 0.0)  # what every score was raised by
-        rounded = bool(off.any() or ((s == 0) & (scores != 0)).any())
+            rounded = bool((np.isfinite(s) & (up != s)).any() or ((s == 0) & (scores != 0)).any())
         tops = np.maximum.reduceat(up, ends - sizes) if len(sizes) else np.zeros(0)
         whole = np.where(tops > -np.inf, tops, 0).astype(np.int64)
         finite = up > -np.inf  # differences of doubles beyond 2^53 may be rounded, those of integers are not
@@ -198,16 +208,13 @@ class State:
         worst = -math.inf if self.floor is None else float(self.floor - self.origin)
         worst = math.nextafter(worst, -math.inf) if abs(worst) > 2.0**53 else worst
         table[table <= worst] = -np.inf  # whoever uses it is not above the floor
-        # Differences stay as they were where all of a term was raised alike: then scores differ by whole steps.
-        low = np.minimum.reduceat(np.where(table > -np.inf, off, 1), ends - sizes) if len(sizes) else np.zeros(0)
-        alike = bool(((off == np.repeat(low, sizes)) | (table == -np.inf)).all())
-        numbers = table[(table > -np.inf) & (table != 0)]
-        step = int(np.gcd.reduce(numbers.astype(np.int64))) if alike and len(numbers) else 0
-        self.exact = alike and (not len(numbers) or step > 64 * len(sizes))
-        self.step = self.first_step = step if self.exact else 0  # 0: scores of labelings differ by nothing, or anyhow
+        # All labelings differ by multiples of a step, once rounded; a small one tells nothing.
+        step = int(np.gcd.reduce(table[table > -np.inf].astype(np.int64), initial=0))
+        self.step = self.first_step = step if step > 64 * len(sizes) else 1  # entries of tables are multiples of it
         # We take one unit for each term, the rest is for whoever wrote the proof.
-        self.budget = 64 * len(sizes) if rounded or not (self.exact and step) else 0
+        self.budget = 64 * len(sizes) if rounded or self.step == 1 else 0
         self.tables: dict[tuple[int, ...], Array] = {}
+        self.entries = 0  # all tables together have so many
         self.of: list[set[tuple[int, ...]]] = [set() for _ in self.cards]
         for v, k in enumerate(self.cards):
             self.put((v,), np.zeros(k))
@@ -233,12 +240,14 @@ class State:
             order = sorted(range(len(scope)), key=scope.__getitem__)
             scope, table = tuple([scope[k] for k in order]), table.transpose(order)
         if scope in self.tables:
-            table = self.tables[scope] + table
+            table = self.take(scope) + table
         top = float(table.max())
         self.dead |= top == -np.inf
         self.constant += int(top) if top > -np.inf else 0
         if scope:
             self.tables[scope] = self.raised(table - top if top > -np.inf and top else table)
+            self.entries += table.size
+            need(self.entries <= 8 * MOST_ENTRIES, "the steps make too many tables")
             for v in scope:
                 self.of[v].add(scope)
 
@@ -247,12 +256,13 @@ class State:
         low = (table < -LARGEST) & (table > -np.inf)
         if not low.any():
             return table
-        self.exact = False
+        self.step = 1
         return np.where(low, -LARGEST, table)
 
     def take(self, scope: tuple[int, ...]) -> Array:
         for v in scope:
             self.of[v].discard(scope)
+        self.entries -= self.tables[scope].size
         return self.tables.pop(scope)
 
     def has(self, v: int) -> bool:
@@ -295,10 +305,6 @@ class State:
     def bound(self) -> int | None:
         """The sum of all maxima; None: no labeling is left."""
         return None if self.dead else self.constant
-
-    def whole_steps(self, x: int) -> int:
-        """The largest difference of scores that is at most x."""
-        return x // self.step * self.step if self.step and self.exact else x
 
 
 # -- trees -----------------------------------------------------------------------------------------------------------
@@ -349,7 +355,7 @@ class Tree:
         term = {s: k for k, s in enumerate(self.scopes)}
         shapes = [tuple([state.cards[v] for v in s]) for s in self.scopes]
         self.size = np.array([math.prod(shape) for shape in shapes], np.int64)
-        need(sum(map(float, self.size)) <= 16 * MOST_ENTRIES, "the tables of the tree are too large")
+        need(sum(map(float, self.size)) <= 8 * MOST_ENTRIES, "the tables of the tree are too large")
         self.begin = np.cumsum(self.size) - self.size
         self.n_labels = int(self.size[: self.n].sum())
         self.owner = np.repeat(np.arange(self.n), self.size[: self.n])
@@ -397,7 +403,7 @@ class Tree:
         self.open = np.arange(len(term)) >= self.n  # tables with two variables or more that are free
         self.trail: list[tuple[Array, Array, Array]] = []
         self.nodes: list[tuple[int, int, Array, Array]] = []
-        self.memory, self.reference = 0, 0  # reference: the score of some labeling
+        self.memory = 0
         self.threshold: int | None = None
 
     def remember(self, array: Array, at: Array) -> None:
@@ -488,6 +494,7 @@ class Tree:
         is left give what they have to its labels."""
         need(0 <= label < self.n_labels and self.value[label] > -np.inf, "a branch on a label that is gone")
         self.nodes.append((len(self.trail), label, self.stale.copy(), self.open.copy()))
+        self.memory += 2 * len(self.open)
         v = int(self.owner[label])
         others = np.arange(self.begin[v], self.begin[v] + self.size[v])
         self.forbid(others[(others != label) & (self.value[others] > -np.inf)])
@@ -511,6 +518,7 @@ class Tree:
         if not self.nodes:
             return True
         mark, label, self.stale, self.open = self.nodes.pop()
+        self.memory -= 2 * len(self.open)
         while len(self.trail) > mark:
             array, at, old = self.trail.pop()
             array[at] = old
@@ -519,9 +527,14 @@ class Tree:
         return False
 
     def raise_threshold(self, labels: Array, lead: float) -> None:
-        """A labeling of what the tree is about, and how far above it the threshold is."""
-        there = ((labels >= 0) & (labels < self.size[: self.n])).all() and 0 <= lead < np.inf
-        need(there, "the threshold has a label that is not there, or an infinite lead")
+        """A labeling of what the tree is about, and how far above it the threshold is; or no labels, and a score of
+        the model."""
+        need(abs(lead) < np.inf, "the threshold is not finite")
+        if (labels == -1).all():
+            self.set_threshold(floored(lead, self.state.unit) - self.state.constant)
+            return
+        there = ((labels >= 0) & (labels < self.size[: self.n])).all() and lead >= 0
+        need(there, "the threshold has a label that is not there, or is below its labeling")
         own = self.own
         at = self.begin + np.bincount(self.sender[own], self.pool[self.states[own] + labels[self.receiver[own]]],
                                       len(self.begin)).astype(np.int64)  # fmt: skip
@@ -529,8 +542,9 @@ class Tree:
         value = exact_sum(self.start[at])
         if value is None:
             raise NotVerified("the threshold's labeling is forbidden")
-        self.reference = value
-        value += floored(lead, self.state.unit)
+        self.set_threshold(value + floored(lead, self.state.unit))
+
+    def set_threshold(self, value: int) -> None:
         self.threshold = value if self.threshold is None else max(value, self.threshold)
 
     def finish(self) -> None:
@@ -541,7 +555,7 @@ class Tree:
                 state.take(s)
         state.dead |= self.threshold is None
         if self.threshold is not None:
-            state.constant += self.reference + state.whole_steps(self.threshold - self.reference)
+            state.constant += self.threshold // state.step * state.step  # all scores in a tree are such steps
 
 
 # -- the proof -------------------------------------------------------------------------------------------------------
@@ -671,12 +685,13 @@ class Check:
 
     def plant(self) -> None:
         variables = self.stream.ints(len(self.file.cards)).tolist()
-        arities = self.stream.ints(1 << 28)
+        most = 4 * len(self.state.tables) + (1 << 16)
+        arities = self.stream.ints(most)
         ok = ((arities >= 2) & (arities <= min(64, len(variables)))).all()
         need(ok, "the tree lists a table with too few or too many variables")
         flat, ends = self.stream.numbers("<i4", int(arities.sum())).tolist(), np.cumsum(arities).tolist()
         tables = [flat[e - k : e] for e, k in zip(ends, arities.tolist(), strict=True)]
-        links = self.stream.ints(1 << 28).tolist()
+        links = self.stream.ints(2 * most).tolist()
         self.tree = Tree(self.state, variables, tables, list(map(list, zip(links[::2], links[1::2], strict=True))))
 
     def threshold(self) -> None:
@@ -722,9 +737,11 @@ class Check:
         """What is left says what was proven; the proof says what it claims, which must be that."""
         need(self.tree is None, "the proof ends in the middle of a tree")
         claim, said = self.stream.take(1), self.stream.double()
+        kind = {b"O": "optimal", b"I": "infeasible", b"U": "bound"}.get(claim)
+        need(kind and (claim == b"U" or said < math.inf), "the proof does not say what it proves")
         state, unit = self.state, power(self.state.unit)
         bound = state.bound()
-        if bound is not None and state.first_step:
+        if bound is not None:
             bound = state.origin + (bound - state.origin) // state.first_step * state.first_step
         if state.floor is not None:
             bound = state.floor if bound is None else max(bound, state.floor)
@@ -732,14 +749,12 @@ class Check:
         sound = self.solution is None or (value is not None and value + unit >= self.solution)
         need(sound, "the steps contradict the solution, whose score is above their bound")
         budget = state.budget * unit
-        cutoff = max(self.file.cutoff, said) if claim == b"I" else self.file.cutoff
+        cutoff = self.file.cutoff
         verdict = Verdict("bound", value, self.solution, budget, self.steps)
         if value is None or (cutoff > -math.inf and value <= Fraction(cutoff)):
             verdict.kind = "infeasible"
         elif self.solution is not None and value - self.solution <= budget:
             verdict.kind = "optimal"
-        kind = {b"O": "optimal", b"I": "infeasible", b"U": "bound"}.get(claim)
-        need(kind and not math.isnan(said), "the proof does not say what it proves")
         need(kind in (verdict.kind, "bound"), f"the proof claims {kind}, and shows {verdict}")
         same = claim != b"O" or abs(Fraction(said) - (self.solution or 0)) <= budget + Fraction(abs(said)) * power(-40)
         need(same, f"the proof claims the score {said!r}, its solution has {near(self.solution)!r}")
@@ -757,8 +772,8 @@ def verify(model: str, proof: str) -> Verdict:
             return check.run()
     except NotVerified as error:
         why: object = error
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, IndexError, OverflowError, MemoryError) as error:
-        why = f"the file cannot be used ({error})"
+    except Exception as error:  # whatever a file that is damaged makes numpy or zipfile say
+        why = "a file cannot be used (" + " ".join(f"{type(error).__name__} {error}".split())[:300] + ")"
     raise NotVerified(f"not verified: step {getattr(check, 'steps', 0)}: {why}")
 
 

@@ -32,6 +32,8 @@ class Grain:
     """How fine the whole numbers of a checker are, and what a proof may do with that.
 
     lead     a threshold may lie so far above a labeling and still prove that nothing is better
+    step     scores differ by multiples of it from `top`, the sum of all maxima; 0: they differ anyhow
+    error    what rounding may add to a bound
     quantum  messages are whole multiples of it
     reach    messages to a label are not below minus this, all together
     """
@@ -39,12 +41,23 @@ class Grain:
     lead: float
     quantum: float
     reach: float
+    step: float = 0.0
+    top: float = 0.0
+    error: float = 0.0
+
+    def above(self, cutoff: float) -> float:
+        """The lead of a threshold over a cutoff, which need not be a score that is possible."""
+        if not self.step:
+            return self.lead
+        room = self.step - (cutoff - self.top) % self.step
+        return 0.999 * (room if room > self.error else self.step)
 
     @classmethod
     def of(cls, arrays: ModelArrays, floor: float = -inf) -> Grain:
         """For a model; with a floor, for what scores above it."""
         tops, scores, scales = _entries(arrays)
-        room = float(np.where(tops > -inf, tops, 0).sum()) + arrays.constant - floor
+        top = float(np.where(tops > -inf, tops, 0).sum()) + arrays.constant
+        room = top - floor
         every, above = np.concatenate(scores), np.concatenate(scales)
         with np.errstate(invalid="ignore"):
             used = above - every
@@ -63,11 +76,14 @@ class Grain:
         alike = not len(arrays.leftover_var) and _alike(every[:LOOK], above[:LOOK], unit)
         alike = alike and _alike(every, above, unit)
         step = _step(used, unit) if alike else 0.0
-        lead = 0.999 * step if step > ldexp(BUDGET * terms, unit) else ldexp(BUDGET * terms / 2, unit)
+        error = ldexp(BUDGET * terms, unit)
+        step = step if step > error else 0.0
+        lead = 0.999 * step if step else error / 2
         slots = max(1, int(arity.sum()))
         quantum = ldexp(1.0, max(unit + 1, frexp(lead / (4 * slots))[1] - 1))
         # What an entry of a table gets from the messages to all its variables must fit.
-        return cls(lead, quantum, max(quantum, ldexp(1.0, unit + REACH) / max(2, int(arity.max(initial=1)))))
+        reach = max(quantum, ldexp(1.0, unit + REACH) / max(2, int(arity.max(initial=1))))
+        return cls(lead, quantum, reach, step, top, error)
 
 
 def _entries(arrays: ModelArrays) -> tuple[Reals, list[Reals], list[Reals]]:
@@ -140,6 +156,7 @@ class Prover:
         self.file = ProofFile(path)
         self.said: str | None = None  # the status of the proof, once it is closed
         self._listened: NativeSolver | None = None
+        self._floor = self._cutoff = -inf  # the cutoff only where nothing is above it
 
     def listen(self, native: NativeSolver) -> None:
         """From here on the steps of a solver are those of the proof, if it says any."""
@@ -171,9 +188,11 @@ class Prover:
     def _finish(self, result: Result, cutoff: float, work: float) -> str:
         if self._listened is not None:
             return self._end_tree(self._listened, result, self._lead)
-        if result.labels is None and (result.status != "infeasible" or cutoff > -inf):
+        if result.labels is None and result.status != "infeasible":
             return "without proof: no labeling was found" + (" above the cutoff" if cutoff > -inf else "")
-        self._floor = -inf if result.score is None else result.score - Grain.of(self.arrays).lead
+        self._cutoff = cutoff if result.labels is None else -inf
+        least = self._cutoff if result.score is None else result.score
+        self._floor = -inf if least == -inf else least - Grain.of(self.arrays).lead
         claims = result.status in ("optimal", "infeasible")
         self.file.head(self.arrays, self._floor)
         if claims and self._eliminates(LITTLE_WORK):
@@ -181,7 +200,7 @@ class Prover:
         said = self._again(result, min(work, LITTLE_TREE) if claims else work)
         if said == "complete" or not claims or work < LITTLE_TREE:
             return said
-        if self._restart() and (said := self._in_parts(result, work)) == "complete":
+        if self._cutoff == -inf and self._restart() and (said := self._in_parts(result, work)) == "complete":
             return said
         if self._restart() and self._eliminates(ELIMINATION_WORK):
             return self._conclude(result, True)
@@ -246,12 +265,13 @@ class Prover:
     def _again(self, result: Result, work: float) -> str:
         """Branch and bound, told labeling and messages, proves once more what is claimed and says how."""
         grain = Grain.of(self.arrays, self._floor)
-        settings = native_settings("bnb", gap=0.0)
+        settings = native_settings("bnb", gap=0.0, cutoff=self._cutoff)
         try:
             native = NativeSolver(self.model, settings)
         except (SettingsError, SolverError, MemoryError):
             return "without proof: the model is too large for branch and bound"
-        native.speak(grain.lead, grain.quantum, grain.reach)
+        lead = grain.lead if self._cutoff == -inf else grain.above(self._cutoff)
+        native.speak(lead, min(grain.quantum, ldexp(1.0, frexp(lead)[1] - 1)), grain.reach)
         self.file.whole_tree(self.arrays)
         if result.labels is not None:
             native.offer(np.ascontiguousarray(result.labels, np.int32))
@@ -268,7 +288,7 @@ class Prover:
                 break
             native.run(0.05, 1)  # messages of the end may be worse than those of the best bound
             self.file.raw(native.spoken())
-        return self._end_tree(native, result, grain.lead)
+        return self._end_tree(native, result, lead)
 
     def _end_tree(self, native: NativeSolver, result: Result, enough: float) -> str:
         status, who = result.status, result.proved_by or result.method
@@ -282,7 +302,7 @@ class Prover:
         if labels is not None:
             self.file.solution(labels)
         proven, score = lead <= enough, float(native.info.score)
-        claim = b"U" if not proven else b"O" if labels is not None else b"I"
+        claim = b"U" if not proven or self._cutoff > -inf else b"O" if labels is not None else b"I"
         self.file.conclude(claim, inf if claim == b"U" else -inf if labels is None else score)
         shown = score + lead <= bound + 1e-9 * max(1.0, abs(bound)) + enough
         if proven or (shown and status not in ("optimal", "infeasible")):
@@ -292,7 +312,7 @@ class Prover:
     def _conclude(self, result: Result, optimal: bool) -> str:
         if result.labels is not None:
             self.file.solution(result.labels)
-        claim = b"I" if result.labels is None else b"O" if optimal else b"U"
+        claim = b"U" if not optimal or self._cutoff > -inf else b"I" if result.labels is None else b"O"
         value = -inf if claim == b"I" else inf if claim == b"U" else float(result.score or 0.0)
         self.file.conclude(claim, value)
         return "complete"

@@ -120,7 +120,7 @@ class Shrunk:
     def lead(self, share: float) -> float:
         """How far the threshold of a part may be above its best labeling, by its share of all that is left."""
         state = self.state
-        if state.exact and state.step:
+        if state.step > 1:
             return ldexp(0.999 * state.step, state.unit)
         terms = state.budget / 64
         return ldexp(max(1.0, share * (state.budget - 2 * terms)), state.unit)

@@ -106,11 +106,11 @@ static double silent_cutoff(const fgi_solver *s, const fgi_node *p) {
     return best + tolerance - error;
 }
 
-/* The same; a proof stands on a labeling, and has its own opinion of what is better than that. */
+/* The same; a proof stands on a labeling or a cutoff, and has its own opinion of what is better than that. */
 static double cutoff(const fgi_solver *s, const fgi_node *p) {
-    if (!s->proof) return silent_cutoff(s, p);
-    if (!fgi_solver_wanted(s)) return -INFINITY;
-    return fgi_smaller(silent_cutoff(s, p), s->info.score + s->proof->lead / 2 - fgi_node_error(p));
+    const double best = fgi_solver_best(s);
+    if (!s->proof || best == -INFINITY) return silent_cutoff(s, p);
+    return fgi_smaller(silent_cutoff(s, p), best + s->proof->lead / 2 - fgi_node_error(p));
 }
 
 /* A part of the node is done with: no labeling in it is above `bound`, up to the node's error. */
@@ -152,11 +152,16 @@ static void pop(fgi_solver *s) {
     fgi_node_free(p);
 }
 
+/* The threshold is so far above the incumbent, or above the cutoff while there is none. */
+static void raise_threshold(fgi_solver *s, double lead) {
+    const int32_t *labels = fgi_solver_wanted(s) ? s->best : NULL;
+    fgi_speak_threshold(&((branch *)s->state)->speaker, labels, s->model->s->n_vars, fgi_solver_best(s), lead);
+}
+
 /* The threshold of the proof follows the incumbent. */
 static void tell_threshold(fgi_solver *s) {
-    branch *b = s->state;
-    if (fgi_solver_wanted(s) && s->info.score > b->speaker.score)
-        fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, s->proof->lead);
+    const branch *b = s->state;
+    if (fgi_solver_best(s) > b->speaker.score) raise_threshold(s, s->proof->lead);
 }
 
 /* Says the node on top, to those who listen; labels up to the cutoff go. Returns 0 when a variable has none left. */
@@ -529,7 +534,7 @@ static double bnb_hush(fgi_solver *s) {
     const double said = fgi_larger(b->speaker.lead, s->proof->lead), over = excess(s);
     const double lead = over <= said ? said : over + s->proof->lead;
     if (!(over < INFINITY)) return -1;
-    if (fgi_solver_wanted(s)) fgi_speak_threshold(&b->speaker, s->best, s->model->s->n_vars, s->info.score, lead);
+    if (fgi_solver_best(s) > -INFINITY) raise_threshold(s, lead);
     while (b->depth > 0) {
         fgi_node *p = b->stack[b->depth - 1].problem;
         fgi_speak_close(&b->speaker, &b->stack[b->depth - 1].speech, p, p->bound);

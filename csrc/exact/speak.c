@@ -74,10 +74,10 @@ void fgi_speech_free(fgi_speech *x) {
 }
 
 void fgi_speak_threshold(fgi_speaker *s, const int32_t *labels, int64_t n_vars, double score, double lead) {
-    const double shown = ldexp(lead, s->proof->exponent);
+    const double shown = ldexp(labels ? lead : score + lead, s->proof->exponent);
     fgi_proof_rule(s->proof, 'K');
     fgi_proof_put(s->proof, &shown, sizeof shown);
-    for (int64_t i = 0; i < n_vars; i++) fgi_proof_label(s->proof, labels[i]);
+    for (int64_t i = 0; i < n_vars; i++) fgi_proof_label(s->proof, labels ? labels[i] : -1);
     s->lead = s->score + s->lead > score + lead ? s->score + s->lead - score : lead; /* thresholds never fall */
     s->labels = labels;
     s->n_vars = n_vars;
@@ -355,7 +355,7 @@ void fgi_speak_close(fgi_speaker *s, fgi_speech *x, fgi_node *p, double cutoff) 
             measure(s, p, 0);
             part /= BOLD;
         } while (p->bound > cutoff && quantum > s->proof->quantum);
-        if (s->labels && p->bound > s->score + s->lead) /* rounding has lost too much: less is proven */
+        if (s->score > -INFINITY && p->bound > s->score + s->lead) /* rounding has lost too much: less is proven */
             fgi_speak_threshold(s, s->labels, s->n_vars, s->score, p->bound - s->score + s->proof->lead);
         tell_messages(s, x, p, quantum);
     }

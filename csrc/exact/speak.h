@@ -25,7 +25,7 @@ typedef struct fgi_speaker {
     double *exact;              /* scratch: messages, the largest of a link 0, before they are rounded */
     int64_t *gaps, *amounts;    /* scratch: per message or label */
     uint8_t *moved;             /* scratch: per factor */
-    const int32_t *labels;      /* the labeling that the last threshold stands on, of n_vars variables */
+    const int32_t *labels; /* the labeling that the last threshold stands on, of n_vars variables; NULL: a cutoff */
     int64_t n_vars;
     double score, lead; /* its score, and how far the threshold is above it */
 } fgi_speaker;
@@ -35,7 +35,7 @@ void fgi_speaker_free(fgi_speaker *s);
 /* The parent of a child in which `var` is fixed, and what was said about it; NULL: p is the root. */
 fgi_rc fgi_speech_begin(fgi_speech *x, const fgi_node *p, const fgi_node *parent, const fgi_speech *of, int32_t var);
 void fgi_speech_free(fgi_speech *x);
-/* A new threshold: the labeling of the root model, and how far above its score. */
+/* A new threshold: the labeling of the root model, and how far above its score; NULL: above a cutoff. */
 void fgi_speak_threshold(fgi_speaker *s, const int32_t *labels, int64_t n_vars, double score, double lead);
 /* Messages and labels that are gone; those that cannot beat the cutoff go, too (-INFINITY: none). Returns 0 when a
  * variable has none left. */

@@ -6,6 +6,7 @@ import ast
 import struct
 import sys
 import tracemalloc
+import zlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -89,6 +90,8 @@ def small() -> FactorGraph:
         (b"X" + counted([0, 1]) + b"S" + struct.pack("<ii", 1, 0) + b"QO" + struct.pack("<d", 2.0), "claims the score"),
         (b"X" + counted([0, 1]) + b"S" + struct.pack("<ii", 1, 1) + b"QO" + struct.pack("<d", 2.0), "claims optimal"),
         (b"X" + counted([0, 1]) + b"QI" + struct.pack("<d", 0.0), "claims infeasible"),
+        (b"X" + counted([0, 1]) + b"QI" + struct.pack("<d", 1e9), "claims infeasible"),
+        (b"X" + counted([0, 1]) + b"QI" + struct.pack("<d", np.inf), "does not say what it proves"),
         (b"X" + counted([0, 0]), "no variable 0"),
         (b"X" + counted([7]), "no variable 7"),
         (b"S" + struct.pack("<ii", 1, 2), "label that is not there"),
@@ -101,6 +104,21 @@ def small() -> FactorGraph:
         (b"T" + counted([0, 1]) + counted([2]) + struct.pack("<2i", 0, 2) + counted([]), "it does not list"),
         (b"T" + counted([0, 1]) + counted([2]) + struct.pack("<2i", 0, 1) + counted([0, 0]), "does not lead"),
         (b"T" + counted([0, 1]) + counted([]) + counted([]) + b"E", "a node is left"),
+        (b"T" + counted([0, 1]) + struct.pack("<q", 1 << 20), "announces"),
+        (b"T" + counted([0, 1]) + counted([]) + struct.pack("<q", 1 << 20), "announces"),
+        (b"T" + counted([0, 1]) + counted([]) + counted([]) + b"K" + struct.pack("<d2i", 2.5, -1, -1) + b"E", "a node"),
+        (b"T" + counted([0, 1]) + counted([]) + counted([]) + b"K" + struct.pack("<d2i", np.inf, -1, -1), "not finite"),
+        (
+            b"T"
+            + counted([0, 1])
+            + counted([])
+            + counted([])
+            + b"K"
+            + struct.pack("<d2i", 3.5, -1, -1)
+            + b"EQU"
+            + struct.pack("<d", np.inf),
+            "bound 3.0",
+        ),
         (b"D" + struct.pack("<3i", 0, 0, 1) + b"X" + counted([0, 1]) + b"QU" + struct.pack("<d", 3.0), "bound 3.0"),
         (b"D" + struct.pack("<3i", 0, 1, 0), "not always as good"),
         (b"D" + struct.pack("<3i", 0, 1, 1), "no such labels"),
@@ -143,6 +161,25 @@ def test_what_is_no_proof_at_all(tmp_path: Path) -> None:
     assert "begin with FGPROOF2" in str(_about(tmp_path, b"hello"))
     assert "cannot be unpacked" in str(_about(tmp_path, MAGIC + b"hello world"))
     assert "ends too early" in str(_about(tmp_path, MAGIC))
+
+
+def test_a_model_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None:
+    check(small(), tmp_path, b"")
+    for text, said in (
+        ("MARKOV 1 2000000000 0", "more than"),
+        ("MARKOV 1 " + "9" * 10**6 + " 0", "whole number was expected"),
+        ("MARKOV 1 3 1 1 0 3 1 1 0." + "1" * 10**6, "the head of the proof"),
+    ):
+        (tmp_path / "model.uai").write_text(text)
+        (tmp_path / "run.proof").write_bytes(MAGIC + zlib.compress(struct.pack("<q", 1) + b"x"))
+        tracemalloc.start()
+        try:
+            with pytest.raises(NotVerified, match=said) as refused:
+                verify(str(tmp_path / "model.uai"), str(tmp_path / "run.proof"))
+            assert len(str(refused.value)) < 500
+            assert tracemalloc.get_traced_memory()[1] < 50_000_000
+        finally:
+            tracemalloc.stop()
 
 
 def _about(folder: Path, data: bytes) -> Verdict | str:

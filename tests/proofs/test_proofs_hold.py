@@ -49,6 +49,27 @@ def test_optimal_and_infeasible_are_verified(method: str, seed: int) -> None:
         assert verdict.kind == result.status
 
 
+@pytest.mark.parametrize("method", ["bnb", "auto"])
+@given(seed=st.integers(0, 10**6), above=st.sampled_from([0.0, 0.5, 7.0]))
+@settings(max_examples=30, deadline=None)
+def test_nothing_above_a_cutoff_is_a_bound(method: str, seed: int, above: float) -> None:
+    graph = proof_graph(seed)
+    best = exact_optimum(graph)
+    cutoff = float(best or 0) + above
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proving, "LITTLE_WORK", -1.0)  # by a tree, and no elimination
+        folder = Path(name)
+        result = solve(graph, method, gap=0.0, cutoff=cutoff, proof=folder / "run.proof")
+        if result.status != "infeasible":  # rounding hides whether the best score is above the cutoff
+            assert above == 0.0
+            return
+        verdict = check(graph, folder)
+        assert result.proof == "complete"
+        assert isinstance(verdict, Verdict), verdict
+        if verdict.bound is not None and best is not None:
+            assert best <= verdict.bound <= Fraction(cutoff) + verdict.budget
+
+
 @pytest.mark.parametrize("method", ["trws", "gdmm", "mplp", "ad3", "icm", "psdd"])
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=15, deadline=None)
