@@ -16,9 +16,11 @@
 #include "primal/labeling.h"
 #include "rules/rule.h"
 
-static const double NONE = 1e-9;           /* excess below this is rounding */
-enum { ROUNDS = 1000, FEW_ROUNDS = 6 };    /* rounds of a mending: all rules, around a forced label (chosen) */
-enum { TALLY_WORK = 8, MOST_LABELS = 64 }; /* operations a question; labels tried by an ejection (chosen) */
+static const double NONE = 1e-9; /* excess below this is rounding */
+enum { ROUNDS = 1000 };          /* rounds of a mending of all rules (chosen) */
+enum { FEW_ROUNDS = 6 };         /* rounds of a mending around a forced label (chosen) */
+enum { TALLY_WORK = 8 };         /* operations a question (chosen) */
+enum { MOST_LABELS = 64 };       /* labels tried by an ejection (chosen) */
 
 typedef struct use { /* a rule that has the variable, and its place there */
     int32_t rule, at;
