@@ -52,17 +52,17 @@ const fgi_counter_row *fgi_counter_get(int32_t i) { return i >= 0 && i < N_COUNT
 /* ---- settings -------------------------------------------------------------------------------------------------- */
 
 fgi_settings fgi_settings_default(void) {
-    fgi_settings s;
-    memset(&s, 0, sizeof s);
-    s.method = FGI_GDMM;
-    s.threads = 1;
-    s.gap = 1e-6;
-    s.cutoff = -INFINITY;
-    s.max_iterations = -1;
-    s.start_time = -1;
-#define FGI_NUMBER(name, methods, standard, least, below, text) s.name = standard;
+    fgi_settings settings;
+    memset(&settings, 0, sizeof settings);
+    settings.method = FGI_GDMM;
+    settings.threads = 1;
+    settings.gap = 1e-6;
+    settings.cutoff = -INFINITY;
+    settings.max_iterations = -1;
+    settings.start_time = -1;
+#define FGI_NUMBER(name, methods, standard, least, below, text) settings.name = standard;
 #include "fginfer_methods.def"
-    return s;
+    return settings;
 }
 
 static int has_word(const char *list, const char *word) {
@@ -79,8 +79,8 @@ static int n_words(const char *list) {
     return n;
 }
 
-static fgi_rc check_reader(const fgi_settings *s, const char *name, const char *readers, fgi_error *err) {
-    const char *method = fgi_method_name(s->method);
+static fgi_rc check_reader(const fgi_settings *settings, const char *name, const char *readers, fgi_error *err) {
+    const char *method = fgi_method_name(settings->method);
     if (has_word(readers, method)) return FGI_OK;
     return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s does not read %s, an option of %s", method, name, readers);
 }
@@ -97,23 +97,24 @@ static fgi_rc check_choice(const char *name, int32_t x, const char *choices, fgi
     return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s must be 0 to %d (%s), not %d", name, n - 1, choices, x);
 }
 
-static fgi_rc check_options(const fgi_settings *s, fgi_error *err) {
+static fgi_rc check_options(const fgi_settings *settings, fgi_error *err) {
     fgi_rc rc = FGI_OK;
-#define FGI_NUMBER(name, methods, standard, least, below, text)    \
-    if (!rc) rc = check_number(#name, s->name, least, below, err); \
-    if (!rc && s->name != (standard)) rc = check_reader(s, #name, methods, err);
-#define FGI_CHOICE(name, methods, choices, text)              \
-    if (!rc) rc = check_choice(#name, s->name, choices, err); \
-    if (!rc && s->name != 0) rc = check_reader(s, #name, methods, err);
+#define FGI_NUMBER(name, methods, standard, least, below, text)           \
+    if (!rc) rc = check_number(#name, settings->name, least, below, err); \
+    if (!rc && settings->name != (standard)) rc = check_reader(settings, #name, methods, err);
+#define FGI_CHOICE(name, methods, choices, text)                     \
+    if (!rc) rc = check_choice(#name, settings->name, choices, err); \
+    if (!rc && settings->name != 0) rc = check_reader(settings, #name, methods, err);
 #include "fginfer_methods.def"
     return rc;
 }
 
-fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err) {
-    if (!fgi_method_ops(s->method)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", s->method);
-    if (s->threads < 1 || s->threads > 1024)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", s->threads);
-    if (!(s->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
-    if (!(s->cutoff < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "cutoff must be finite or -inf");
-    return check_options(s, err);
+fgi_rc fgi_settings_check(const fgi_settings *settings, fgi_error *err) {
+    if (!fgi_method_ops(settings->method))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method %d", settings->method);
+    if (settings->threads < 1 || settings->threads > 1024)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 to 1024, not %d", settings->threads);
+    if (!(settings->gap >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "gap must be >= 0");
+    if (!(settings->cutoff < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "cutoff must be finite or -inf");
+    return check_options(settings, err);
 }

@@ -292,8 +292,8 @@ static pair two_sum(double a, double b) {
 }
 
 static pair pair_add(pair a, pair b) {
-    pair s = two_sum(a.high, b.high);
-    return two_sum(s.high, s.low + (a.low + b.low));
+    pair sum = two_sum(a.high, b.high);
+    return two_sum(sum.high, sum.low + (a.low + b.low));
 }
 
 static pair pair_of(uint64_t x) { /* x < 10^19 */

@@ -11,8 +11,8 @@ typedef struct fgi_exact_sum {
     int32_t pending; /* additions since carries were last taken care of */
 } fgi_exact_sum;
 
-void fgi_exact_sum_add(fgi_exact_sum *s, double x); /* finite */
+void fgi_exact_sum_add(fgi_exact_sum *exact, double x); /* finite */
 /* The sum, rounded once, to nearest (ties to even); infinite where it is no double. */
-double fgi_exact_sum_value(const fgi_exact_sum *s);
+double fgi_exact_sum_value(const fgi_exact_sum *exact);
 
 #endif

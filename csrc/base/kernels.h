@@ -57,9 +57,9 @@ typedef struct fgi_kernels {
         const float *rows, int64_t n, int64_t stride, int64_t d, const float *const x[4], float *const out[4]);
     /* One-bit codes above a value, see base/kernels_codes.h; rows of bytes, see base/kernels_bytes.h. */
     int64_t (*collect_codes)(struct fgi_code_query *q, int64_t block, int64_t end, int64_t step);
-    int64_t (*next_bytes)(struct fgi_byte_scan *s, int64_t block, int64_t end);
-    void (*guess_bytes)(
-        const struct fgi_byte_scan *s, const struct fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses);
+    int64_t (*next_bytes)(struct fgi_byte_scan *scan, int64_t block, int64_t end);
+    void (*guess_bytes)(const struct fgi_byte_scan *scan, const struct fgi_byte_query *q, int64_t n,
+        const int32_t *rows, float *guesses);
 } fgi_kernels;
 
 extern const fgi_kernels fgi_kernels_scalar;

@@ -13,17 +13,18 @@ static int32_t sum_of(const uint8_t *row, const int8_t *x, int64_t stride) {
     return sum;
 }
 
-int64_t fgi_next_bytes_scalar(fgi_byte_scan *s, int64_t block, int64_t end) {
+int64_t fgi_next_bytes_scalar(fgi_byte_scan *scan, int64_t block, int64_t end) {
     for (; block < end; block++) {
-        const uint8_t *rows = s->codes + block * FGI_BYTE_BLOCK * s->stride;
-        const float *factor = s->factor + block * FGI_BYTE_BLOCK;
+        const uint8_t *rows = scan->codes + block * FGI_BYTE_BLOCK * scan->stride;
+        const float *factor = scan->factor + block * FGI_BYTE_BLOCK;
         uint32_t any = 0;
-        for (int k = 0; k < s->queries; k++) {
-            fgi_byte_query *q = &s->q[k];
-            const float floor = floor_of(q, s->error[block], s->length[block]);
+        for (int k = 0; k < scan->queries; k++) {
+            fgi_byte_query *q = &scan->q[k];
+            const float floor = floor_of(q, scan->error[block], scan->length[block]);
             q->reached = 0;
             for (int r = 0; r < FGI_BYTE_BLOCK; r++) {
-                const float value = (float)(sum_of(rows + r * s->stride, q->x, s->stride) - q->offset) * factor[r];
+                const float value =
+                    (float)(sum_of(rows + r * scan->stride, q->x, scan->stride) - q->offset) * factor[r];
                 q->reached |= (uint32_t)(value >= floor) << r;
             }
             any |= q->reached;
@@ -34,9 +35,10 @@ int64_t fgi_next_bytes_scalar(fgi_byte_scan *s, int64_t block, int64_t end) {
 }
 
 void fgi_guess_bytes_scalar(
-    const fgi_byte_scan *s, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses) {
+    const fgi_byte_scan *scan, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses) {
     for (int64_t i = 0; i < n; i++)
-        guesses[i] = (float)(sum_of(s->codes + rows[i] * s->stride, q->x, s->width) - q->offset) * s->factor[rows[i]];
+        guesses[i] = (float)(sum_of(scan->codes + rows[i] * scan->stride, q->x, scan->width) - q->offset) *
+            scan->factor[rows[i]];
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -73,15 +75,15 @@ INLINE_AVX2 __m256i block_sums(const uint8_t *rows, int64_t stride, const int8_t
     return _mm256_add_epi32(_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31));
 }
 
-AVX2 int64_t fgi_next_bytes_avx2(fgi_byte_scan *s, int64_t block, int64_t end) {
+AVX2 int64_t fgi_next_bytes_avx2(fgi_byte_scan *scan, int64_t block, int64_t end) {
     for (; block < end; block++) {
-        const uint8_t *rows = s->codes + block * FGI_BYTE_BLOCK * s->stride;
-        const __m256 factor = _mm256_loadu_ps(s->factor + block * FGI_BYTE_BLOCK);
+        const uint8_t *rows = scan->codes + block * FGI_BYTE_BLOCK * scan->stride;
+        const __m256 factor = _mm256_loadu_ps(scan->factor + block * FGI_BYTE_BLOCK);
         uint32_t any = 0;
-        for (int k = 0; k < s->queries; k++) {
-            fgi_byte_query *q = &s->q[k];
-            const __m256i sums = _mm256_sub_epi32(block_sums(rows, s->stride, q->x), _mm256_set1_epi32(q->offset));
-            const __m256 floor = _mm256_set1_ps(floor_of(q, s->error[block], s->length[block]));
+        for (int k = 0; k < scan->queries; k++) {
+            fgi_byte_query *q = &scan->q[k];
+            const __m256i sums = _mm256_sub_epi32(block_sums(rows, scan->stride, q->x), _mm256_set1_epi32(q->offset));
+            const __m256 floor = _mm256_set1_ps(floor_of(q, scan->error[block], scan->length[block]));
             const __m256 above = _mm256_cmp_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), factor), floor, _CMP_GE_OQ);
             q->reached = (uint32_t)_mm256_movemask_ps(above);
             any |= q->reached;
@@ -92,26 +94,26 @@ AVX2 int64_t fgi_next_bytes_avx2(fgi_byte_scan *s, int64_t block, int64_t end) {
 }
 
 AVX2 void fgi_guess_bytes_avx2(
-    const fgi_byte_scan *s, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses) {
+    const fgi_byte_scan *scan, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses) {
     enum {
         AHEAD = 16, /* rows */
         LINE = 64   /* bytes of a cache line */
     };
     for (int64_t i = 0; i < n; i++) {
         if (i + AHEAD < n) {
-            for (int64_t at = 0; at < s->width; at += LINE)
-                __builtin_prefetch(s->codes + rows[i + AHEAD] * s->stride + at);
-            __builtin_prefetch(s->factor + rows[i + AHEAD]);
+            for (int64_t at = 0; at < scan->width; at += LINE)
+                __builtin_prefetch(scan->codes + rows[i + AHEAD] * scan->stride + at);
+            __builtin_prefetch(scan->factor + rows[i + AHEAD]);
         }
         __m256i acc = _mm256_setzero_si256();
-        for (int64_t at = 0; at < s->width; at += 32) {
+        for (int64_t at = 0; at < scan->width; at += 32) {
             const __m256i piece = _mm256_loadu_si256((const __m256i *)(q->x + at));
-            acc = _mm256_add_epi32(acc, products(s->codes + rows[i] * s->stride + at, piece));
+            acc = _mm256_add_epi32(acc, products(scan->codes + rows[i] * scan->stride + at, piece));
         }
         __m128i four = _mm_add_epi32(_mm256_castsi256_si128(acc), _mm256_extracti128_si256(acc, 1));
         four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
         const int32_t sum = _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xB1)));
-        guesses[i] = (float)(sum - q->offset) * s->factor[rows[i]];
+        guesses[i] = (float)(sum - q->offset) * scan->factor[rows[i]];
     }
 }
 #endif

@@ -31,12 +31,12 @@ typedef struct fgi_byte_scan {
 } fgi_byte_scan;
 
 /* The next block, from `block` on and before `end`, with a row that counts for some query; `end` if there is none. */
-int64_t fgi_next_bytes_scalar(fgi_byte_scan *s, int64_t block, int64_t end);
-int64_t fgi_next_bytes_avx2(fgi_byte_scan *s, int64_t block, int64_t end);
+int64_t fgi_next_bytes_scalar(fgi_byte_scan *scan, int64_t block, int64_t end);
+int64_t fgi_next_bytes_avx2(fgi_byte_scan *scan, int64_t block, int64_t end);
 /* guesses[i] = factor * (sum - offset) of row rows[i], for rows that lie anywhere. */
 void fgi_guess_bytes_scalar(
-    const fgi_byte_scan *s, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses);
+    const fgi_byte_scan *scan, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses);
 void fgi_guess_bytes_avx2(
-    const fgi_byte_scan *s, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses);
+    const fgi_byte_scan *scan, const fgi_byte_query *q, int64_t n, const int32_t *rows, float *guesses);
 
 #endif

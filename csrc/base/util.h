@@ -83,21 +83,21 @@ typedef struct fgi_sum {
     double sum, carry;
     int forbidden;
 } fgi_sum;
-static inline void fgi_sum_add(fgi_sum *s, double x) {
+static inline void fgi_sum_add(fgi_sum *sum, double x) {
     if (x == -INFINITY) {
-        s->forbidden = 1;
+        sum->forbidden = 1;
         return;
     }
-    double t = s->sum + x;
-    s->carry += fabs(s->sum) >= fabs(x) ? (s->sum - t) + x : (x - t) + s->sum;
-    s->sum = t;
+    double t = sum->sum + x;
+    sum->carry += fabs(sum->sum) >= fabs(x) ? (sum->sum - t) + x : (x - t) + sum->sum;
+    sum->sum = t;
 }
 /* The same; whether the sum is exact. Ask after every addition: a carry may cancel, what it has lost stays lost. */
-static inline int fgi_sum_exactly(fgi_sum *s, double x) {
-    fgi_sum_add(s, x);
-    return s->carry == 0;
+static inline int fgi_sum_exactly(fgi_sum *sum, double x) {
+    fgi_sum_add(sum, x);
+    return sum->carry == 0;
 }
-static inline double fgi_sum_value(const fgi_sum *s) { return s->forbidden ? -INFINITY : s->sum + s->carry; }
+static inline double fgi_sum_value(const fgi_sum *sum) { return sum->forbidden ? -INFINITY : sum->sum + sum->carry; }
 /* Whether sum + carry, whose carry may be off by `error`, is rounded as the exact sum is. */
 static inline int fgi_sum_rounds_right(const fgi_sum *sum, double error) {
     const double value = sum->sum + sum->carry, of_carry = value - sum->sum;

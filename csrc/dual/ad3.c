@@ -38,101 +38,101 @@ typedef struct ad3 {
     int64_t factor, variable; /* the next of the stage */
 } ad3;
 
-static int64_t degree(const fgi_structure *st, int64_t i) { return st->adj_begin[i + 1] - st->adj_begin[i]; }
+static int64_t degree(const fgi_structure *s, int64_t i) { return s->adj_begin[i + 1] - s->adj_begin[i]; }
 
 static size_t label_bytes(const fgi_solver *solver) {
     return (size_t)solver->model->s->unary_begin[solver->model->s->n_vars] * sizeof(double);
 }
 
 /* Uniform over the allowed labels; variables without factors take their best label once and for all. */
-static void start_variables(ad3 *s, const fgi_model *m) {
-    const fgi_structure *st = m->s;
-    for (int64_t i = 0; i < st->n_vars; i++) {
-        double *x = s->d.sums + st->unary_begin[i];
+static void start_variables(ad3 *self, const fgi_model *m) {
+    const fgi_structure *s = m->s;
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        double *x = self->d.sums + s->unary_begin[i];
         const double *theta = fgi_unary(m, i);
         int32_t allowed = 0;
-        for (int32_t a = 0; a < st->cards[i]; a++) allowed += theta[a] > -INFINITY;
-        for (int32_t a = 0; a < st->cards[i]; a++) x[a] = theta[a] > -INFINITY && degree(st, i) > 0 ? 1.0 / allowed : 0;
-        if (degree(st, i) == 0) x[fgi_argmax_of(theta, st->cards[i])] = 1;
+        for (int32_t a = 0; a < s->cards[i]; a++) allowed += theta[a] > -INFINITY;
+        for (int32_t a = 0; a < s->cards[i]; a++) x[a] = theta[a] > -INFINITY && degree(s, i) > 0 ? 1.0 / allowed : 0;
+        if (degree(s, i) == 0) x[fgi_argmax_of(theta, s->cards[i])] = 1;
     }
 }
 
 /* *done is 0 when the time is over in the middle of it: to be called again, before anything else is changed. */
-static fgi_rc factor_step(fgi_solver *solver, ad3 *s, int64_t f, const fgi_view *v, int64_t *entries, int *done) {
-    const fgi_structure *st = solver->model->s;
-    fgi_dual_state *d = &s->d;
+static fgi_rc factor_step(fgi_solver *solver, ad3 *self, int64_t f, const fgi_view *v, int64_t *entries, int *done) {
+    const fgi_structure *s = solver->model->s;
+    fgi_dual_state *d = &self->d;
     const double *mu = d->mu + d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
-        const double *x = d->sums + st->unary_begin[i], *theta = d->theta + st->unary_begin[i];
-        double *z = s->targets + (int64_t)q * st->max_card;
-        for (int32_t a = 0; a < st->cards[i]; a++) z[a] = theta[a] == -INFINITY ? -INFINITY : x[a] - mu[a] / s->rho;
-        s->z[q] = z;
-        mu += st->cards[i];
+        const double *x = d->sums + s->unary_begin[i], *theta = d->theta + s->unary_begin[i];
+        double *z = self->targets + (int64_t)q * s->max_card;
+        for (int32_t a = 0; a < s->cards[i]; a++) z[a] = theta[a] == -INFINITY ? -INFINITY : x[a] - mu[a] / self->rho;
+        self->z[q] = z;
+        mu += s->cards[i];
     }
-    ad3_point *p = &s->points[f];
-    fgi_rc rc = ad3_factor_step(d, &s->solver, solver->model, v, s->z, s->rho, p, entries, done);
+    ad3_point *p = &self->points[f];
+    fgi_rc rc = ad3_factor_step(d, &self->solver, solver->model, v, self->z, self->rho, p, entries, done);
     if (rc || !*done) return rc;
     mu = d->mu + d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) { /* its part of the variable step */
         const int32_t i = v->vars[q];
-        double *average = s->average + st->unary_begin[i];
-        for (int32_t a = 0; a < st->cards[i]; a++) average[a] += mu[a] / s->rho;
+        double *average = self->average + s->unary_begin[i];
+        for (int32_t a = 0; a < s->cards[i]; a++) average[a] += mu[a] / self->rho;
         for (int32_t k = 0; k < p->n; k++) average[p->labels[k * v->arity + q]] += p->y[k];
-        mu += st->cards[i];
+        mu += s->cards[i];
     }
     return FGI_OK;
 }
 
 /* Returns 0 when the time is over. */
-static int variable_step(ad3 *s, const fgi_model *m) {
-    const fgi_structure *st = m->s;
-    fgi_dual_state *d = &s->d;
-    while (s->variable < st->n_vars) {
-        const int64_t i = s->variable++;
-        if (fgi_meter_spend(&d->meter, st->cards[i])) {
-            s->variable = i;
+static int variable_step(ad3 *self, const fgi_model *m) {
+    const fgi_structure *s = m->s;
+    fgi_dual_state *d = &self->d;
+    while (self->variable < s->n_vars) {
+        const int64_t i = self->variable++;
+        if (fgi_meter_spend(&d->meter, s->cards[i])) {
+            self->variable = i;
             return 0;
         }
-        if (degree(st, i) == 0) continue;
-        const int64_t begin = st->unary_begin[i];
+        if (degree(s, i) == 0) continue;
+        const int64_t begin = s->unary_begin[i];
         int32_t n = 0;
-        for (int32_t a = 0; a < st->cards[i]; a++)
+        for (int32_t a = 0; a < s->cards[i]; a++)
             if (d->theta[begin + a] > -INFINITY)
-                d->out[n++] = (d->theta[begin + a] / s->rho + s->average[begin + a]) / (double)degree(st, i);
+                d->out[n++] = (d->theta[begin + a] / self->rho + self->average[begin + a]) / (double)degree(s, i);
         if (n > 0) fgi_simplex_project(d->out, n);
         n = 0;
-        for (int32_t a = 0; a < st->cards[i]; a++) {
+        for (int32_t a = 0; a < s->cards[i]; a++) {
             if (d->theta[begin + a] == -INFINITY) continue;
             const double difference = d->out[n] - d->sums[begin + a];
-            s->change += (double)degree(st, i) * difference * difference;
+            self->change += (double)degree(s, i) * difference * difference;
             d->sums[begin + a] = d->out[n++];
         }
     }
-    s->variable = 0;
+    self->variable = 0;
     return 1;
 }
 
-static void multiplier_step(ad3 *s, const fgi_structure *st, int64_t f, const fgi_view *v) {
-    fgi_assert(f >= 0 && f < st->n_factors);
-    fgi_dual_state *d = &s->d;
-    const ad3_point *p = &s->points[f];
+static void multiplier_step(ad3 *self, const fgi_structure *s, int64_t f, const fgi_view *v) {
+    fgi_assert(f >= 0 && f < s->n_factors);
+    fgi_dual_state *d = &self->d;
+    const ad3_point *p = &self->points[f];
     double *mu = d->mu + d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
-        const double *x = d->sums + st->unary_begin[i];
-        for (int32_t a = 0; a < st->cards[i]; a++) d->out[a] = -x[a];
+        const double *x = d->sums + s->unary_begin[i];
+        for (int32_t a = 0; a < s->cards[i]; a++) d->out[a] = -x[a];
         for (int32_t k = 0; k < p->n; k++) d->out[p->labels[k * v->arity + q]] += p->y[k];
-        for (int32_t a = 0; a < st->cards[i]; a++) {
-            s->primal += d->out[a] * d->out[a];
-            mu[a] += s->rho * d->out[a];
+        for (int32_t a = 0; a < s->cards[i]; a++) {
+            self->primal += d->out[a] * d->out[a];
+            mu[a] += self->rho * d->out[a];
         }
-        mu += st->cards[i];
+        mu += s->cards[i];
     }
 }
 
-static void take_factor(ad3 *s, const fgi_model *m, int64_t f, const fgi_view *v) {
-    fgi_dual_state *d = &s->d;
+static void take_factor(ad3 *self, const fgi_model *m, int64_t f, const fgi_view *v) {
+    fgi_dual_state *d = &self->d;
     const double *mu = d->mu + d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
@@ -145,25 +145,25 @@ static void take_factor(ad3 *s, const fgi_model *m, int64_t f, const fgi_view *v
     fgi_progress_take(&d->progress, d->k->max(d->out, m->s->cards[v->vars[0]]));
 }
 
-static void begin_nodes(fgi_solver *solver, ad3 *s) {
-    memcpy(s->average, s->d.sums, label_bytes(solver)); /* x, while sums is needed for sums */
-    s->d.summed = -1;
-    s->stage = NODES;
+static void begin_nodes(fgi_solver *solver, ad3 *self) {
+    memcpy(self->average, self->d.sums, label_bytes(solver)); /* x, while sums is needed for sums */
+    self->d.summed = -1;
+    self->stage = NODES;
 }
 
 /* Would every labeling have a lower score than any that is allowed can have? Where the relaxation has no solution
  * bounds fall without end. */
 static int is_below_all(const fgi_solver *solver, double bound) {
-    const fgi_structure *st = solver->model->s;
+    const fgi_structure *s = solver->model->s;
     const double largest = ldexp(atomic_load(&solver->given->largest), -solver->exponent);
-    return largest > 0 && bound < -2 * largest * (double)(st->n_vars + st->n_factors + 1);
+    return largest > 0 && bound < -2 * largest * (double)(s->n_vars + s->n_factors + 1);
 }
 
 /* D(mu): the factors' maxima are in progress, the nodes' are added here. */
-static void report_bound(fgi_solver *solver, ad3 *s) {
-    fgi_dual_state *d = &s->d;
+static void report_bound(fgi_solver *solver, ad3 *self) {
+    fgi_dual_state *d = &self->d;
     fgi_dual_take_nodes(d, solver->model);
-    memcpy(d->sums, s->average, label_bytes(solver));
+    memcpy(d->sums, self->average, label_bytes(solver));
     const double value = fgi_sum_value(&d->progress.bound);
     const double bound = fgi_safe_bound(solver->model, value,
         d->progress.magnitude + d->progress.model_magnitude + fgi_dual_multipliers(d, solver->model));
@@ -172,147 +172,147 @@ static void report_bound(fgi_solver *solver, ad3 *s) {
 }
 
 /* A pass over the factors in the current stage; 0 when the time is over. */
-static int pass(fgi_solver *solver, ad3 *s, fgi_rc *rc) {
+static int pass(fgi_solver *solver, ad3 *self, fgi_rc *rc) {
     const fgi_model *m = solver->model;
-    while (s->factor < m->s->n_factors) {
-        const int64_t f = s->factor++;
+    while (self->factor < m->s->n_factors) {
+        const int64_t f = self->factor++;
         fgi_view v = fgi_factor_view(m, f);
         int64_t work = (int64_t)v.arity * m->s->max_card;
-        if (s->stage == FACTORS) {
+        if (self->stage == FACTORS) {
             int done = 1;
             work = 0;
-            *rc = factor_step(solver, s, f, &v, &work, &done);
+            *rc = factor_step(solver, self, f, &v, &work, &done);
             solver->info.oracle_calls += done;
             solver->info.entries_touched += work;
             if (!*rc && !done) {
-                s->factor = f;
+                self->factor = f;
                 return 0;
             }
             work = 0; /* it has looked at the clock itself */
-        } else if (s->stage == MULTIPLIERS) {
-            multiplier_step(s, m->s, f, &v);
+        } else if (self->stage == MULTIPLIERS) {
+            multiplier_step(self, m->s, f, &v);
         } else {
-            take_factor(s, m, f, &v);
+            take_factor(self, m, f, &v);
             work = fgi_view_work(m, &v);
             solver->info.entries_touched += work;
         }
         if (*rc) return 1;
-        if (fgi_dual_out_of_time(&s->d, work)) return 0;
+        if (fgi_dual_out_of_time(&self->d, work)) return 0;
     }
-    s->factor = 0;
+    self->factor = 0;
     return 1;
 }
 
-static void balance(fgi_solver *solver, ad3 *s) {
+static void balance(fgi_solver *solver, ad3 *self) {
     const fgi_info *i = &solver->info;
     if (solver->settings.rho > 0 || i->iterations % RHO_EVERY || i->iterations < RHO_EVERY) return;
-    if (i->primal_infeasibility > BALANCE * i->dual_infeasibility) s->rho *= RHO_STEP;
-    else if (i->dual_infeasibility > BALANCE * i->primal_infeasibility) s->rho /= RHO_STEP;
-    s->rho = fgi_solver_rho(solver, s->rho);
-    solver->info.rho = s->rho;
+    if (i->primal_infeasibility > BALANCE * i->dual_infeasibility) self->rho *= RHO_STEP;
+    else if (i->dual_infeasibility > BALANCE * i->primal_infeasibility) self->rho /= RHO_STEP;
+    self->rho = fgi_solver_rho(solver, self->rho);
+    solver->info.rho = self->rho;
 }
 
-static void end_variables(fgi_solver *solver, ad3 *s) {
-    const fgi_structure *st = solver->model->s;
-    const double slots = fmax(1, (double)fgi_factor_begin(st, st->n_factors));
-    solver->info.dual_infeasibility = sqrt(s->change / slots);
-    memset(s->average, 0, label_bytes(solver));
-    s->primal = s->change = 0;
-    fgi_dual_decode(&s->d, solver);
-    s->stage = MULTIPLIERS;
+static void end_variables(fgi_solver *solver, ad3 *self) {
+    const fgi_structure *s = solver->model->s;
+    const double slots = fmax(1, (double)fgi_factor_begin(s, s->n_factors));
+    solver->info.dual_infeasibility = sqrt(self->change / slots);
+    memset(self->average, 0, label_bytes(solver));
+    self->primal = self->change = 0;
+    fgi_dual_decode(&self->d, solver);
+    self->stage = MULTIPLIERS;
 }
 
-static void end_iteration(fgi_solver *solver, ad3 *s) {
-    const fgi_structure *st = solver->model->s;
+static void end_iteration(fgi_solver *solver, ad3 *self) {
+    const fgi_structure *s = solver->model->s;
     fgi_info *info = &solver->info;
     info->iterations++;
-    info->primal_infeasibility = sqrt(s->primal / fmax(1, (double)fgi_factor_begin(st, st->n_factors)));
+    info->primal_infeasibility = sqrt(self->primal / fmax(1, (double)fgi_factor_begin(s, s->n_factors)));
     const int converged =
         info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED && info->iterations > 1;
-    balance(solver, s);
+    balance(solver, self);
     if (!converged && info->iterations % BOUND_EVERY != 1) {
-        s->stage = FACTORS;
+        self->stage = FACTORS;
         return;
     }
-    s->stage = BOUND;
-    fgi_progress_begin(&s->d.progress, st->constant);
+    self->stage = BOUND;
+    fgi_progress_begin(&self->d.progress, s->constant);
 }
 
-static void end_bound(fgi_solver *solver, ad3 *s) {
+static void end_bound(fgi_solver *solver, ad3 *self) {
     fgi_info *info = &solver->info;
-    report_bound(solver, s);
-    memset(s->average, 0, label_bytes(solver));
-    s->stage = FACTORS;
+    report_bound(solver, self);
+    memset(self->average, 0, label_bytes(solver));
+    self->stage = FACTORS;
     if (!fgi_solver_done(solver) && info->primal_infeasibility < CONVERGED && info->dual_infeasibility < CONVERGED &&
         info->iterations > 1)
         info->status = FGI_CONVERGED;
 }
 
 static fgi_rc ad3_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    ad3 *s = solver->state;
-    if (!fgi_dual_begin(&s->d, solver, deadline)) return FGI_OK;
+    ad3 *self = solver->state;
+    if (!fgi_dual_begin(&self->d, solver, deadline)) return FGI_OK;
     fgi_solver_trivial_bound(solver);
     if (fgi_solver_done(solver)) return FGI_OK;
     do {
         fgi_rc rc = FGI_OK;
-        if (s->stage != NODES && s->stage != VARIABLES && !pass(solver, s, &rc)) return FGI_OK;
+        if (self->stage != NODES && self->stage != VARIABLES && !pass(solver, self, &rc)) return FGI_OK;
         if (rc == FGI_UNSUPPORTED) { /* a factor has no feasible state */
             fgi_dual_infeasible(solver);
             return FGI_OK;
         }
         if (rc) return rc;
-        if (s->stage == FACTORS) {
-            s->stage = VARIABLES;
-        } else if (s->stage == VARIABLES) {
-            if (!variable_step(s, solver->model)) return FGI_OK;
-            end_variables(solver, s);
-            if (fgi_meter_over(&s->d.meter)) return FGI_OK; /* a labeling was scored, which takes a pass */
-        } else if (s->stage == MULTIPLIERS) {
-            end_iteration(solver, s);
-            if (!fgi_dual_first(&s->d, solver)) return FGI_OK;
-        } else if (s->stage == BOUND) {
-            begin_nodes(solver, s);
+        if (self->stage == FACTORS) {
+            self->stage = VARIABLES;
+        } else if (self->stage == VARIABLES) {
+            if (!variable_step(self, solver->model)) return FGI_OK;
+            end_variables(solver, self);
+            if (fgi_meter_over(&self->d.meter)) return FGI_OK; /* a labeling was scored, which takes a pass */
+        } else if (self->stage == MULTIPLIERS) {
+            end_iteration(solver, self);
+            if (!fgi_dual_first(&self->d, solver)) return FGI_OK;
+        } else if (self->stage == BOUND) {
+            begin_nodes(solver, self);
         } else {
-            if (!fgi_dual_sum(&s->d, solver->model)) return FGI_OK;
-            end_bound(solver, s);
+            if (!fgi_dual_sum(&self->d, solver->model)) return FGI_OK;
+            end_bound(solver, self);
         }
     } while (!fgi_solver_done(solver) &&
-        (s->stage != FACTORS || (solver->info.iterations < iteration_limit && !fgi_meter_over(&s->d.meter))));
+        (self->stage != FACTORS || (solver->info.iterations < iteration_limit && !fgi_meter_over(&self->d.meter))));
     return FGI_OK;
 }
 
 static fgi_rc ad3_create(fgi_solver *solver, fgi_error *err) {
-    const fgi_structure *st = solver->model->s;
-    ad3 *s = fgi_calloc(1, sizeof *s);
-    solver->state = s;
-    if (!s) return fgi_no_memory(err);
-    const int64_t n_side = (int64_t)st->max_arity * st->max_card, n_labels = st->unary_begin[st->n_vars];
-    fgi_arena *arena = &s->d.arena;
-    s->points = fgi_take_zero(arena, st->n_factors, ad3_point);
-    s->targets = fgi_take(arena, n_side, double);
-    s->z = fgi_take(arena, st->max_arity, const double *);
-    s->average = fgi_take_zero(arena, n_labels, double);
-    s->solver.state = fgi_take(arena, st->max_arity, int32_t);
-    s->rho =
+    const fgi_structure *s = solver->model->s;
+    ad3 *self = fgi_calloc(1, sizeof *self);
+    solver->state = self;
+    if (!self) return fgi_no_memory(err);
+    const int64_t n_side = (int64_t)s->max_arity * s->max_card, n_labels = s->unary_begin[s->n_vars];
+    fgi_arena *arena = &self->d.arena;
+    self->points = fgi_take_zero(arena, s->n_factors, ad3_point);
+    self->targets = fgi_take(arena, n_side, double);
+    self->z = fgi_take(arena, s->max_arity, const double *);
+    self->average = fgi_take_zero(arena, n_labels, double);
+    self->solver.state = fgi_take(arena, s->max_arity, int32_t);
+    self->rho =
         solver->settings.rho > 0 ? solver->settings.rho : fgi_solver_rho(solver, 0.1 * fgi_mean_range(solver->model));
-    solver->info.rho = s->rho;
-    solver->info.memory += st->n_factors * POINT_BYTES;
-    fgi_rc rc = fgi_dual_init(&s->d, solver, err);
-    if (!rc) start_variables(s, solver->model);
+    solver->info.rho = self->rho;
+    solver->info.memory += s->n_factors * POINT_BYTES;
+    fgi_rc rc = fgi_dual_init(&self->d, solver, err);
+    if (!rc) start_variables(self, solver->model);
     return rc;
 }
 
 static void ad3_destroy(fgi_solver *solver) {
-    ad3 *s = solver->state;
-    for (int64_t f = 0; s->points && f < solver->model->s->n_factors; f++) {
-        free(s->points[f].labels);
-        free(s->points[f].y);
+    ad3 *self = solver->state;
+    for (int64_t f = 0; self->points && f < solver->model->s->n_factors; f++) {
+        free(self->points[f].labels);
+        free(self->points[f].y);
     }
-    fgi_dual_destroy(&s->d);
-    free(s->solver.matrix);
-    free(s->solver.rhs);
-    free(s->solver.solution);
-    free(s);
+    fgi_dual_destroy(&self->d);
+    free(self->solver.matrix);
+    free(self->solver.rhs);
+    free(self->solver.solution);
+    free(self);
 }
 
 static int64_t ad3_message_size(const fgi_solver *solver) { return ((const ad3 *)solver->state)->d.n_mu; }
@@ -324,27 +324,27 @@ static fgi_rc ad3_messages(const fgi_solver *solver, double *mu) {
 }
 
 static fgi_rc ad3_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
-    ad3 *s = solver->state;
-    fgi_rc rc = fgi_check_multipliers(mu, s->d.n_mu, err);
+    ad3 *self = solver->state;
+    fgi_rc rc = fgi_check_multipliers(mu, self->d.n_mu, err);
     if (rc) return rc;
-    memcpy(s->d.mu, mu, (size_t)s->d.n_mu * sizeof *mu);
-    if (s->stage == NODES) memcpy(s->d.sums, s->average, label_bytes(solver));
-    memset(s->average, 0, label_bytes(solver));
-    s->factor = s->variable = 0;
-    s->change = 0;
-    s->solver.phase = AD3_POSE;
-    s->solver.column = s->solver.begun = 0;
-    s->solver.round = 0;
-    s->stage = BOUND; /* D(mu) first */
-    fgi_progress_begin(&s->d.progress, solver->model->s->constant);
+    memcpy(self->d.mu, mu, (size_t)self->d.n_mu * sizeof *mu);
+    if (self->stage == NODES) memcpy(self->d.sums, self->average, label_bytes(solver));
+    memset(self->average, 0, label_bytes(solver));
+    self->factor = self->variable = 0;
+    self->change = 0;
+    self->solver.phase = AD3_POSE;
+    self->solver.column = self->solver.begun = 0;
+    self->solver.round = 0;
+    self->stage = BOUND; /* D(mu) first */
+    fgi_progress_begin(&self->d.progress, solver->model->s->constant);
     if (solver->info.status == FGI_CONVERGED) solver->info.status = FGI_RUNNING;
     solver->info.primal_infeasibility = solver->info.dual_infeasibility = INFINITY;
     return FGI_OK;
 }
 
 static int ad3_marginals(const fgi_solver *solver, double *x) {
-    const ad3 *s = solver->state;
-    memcpy(x, s->stage == NODES ? s->average : s->d.sums, label_bytes(solver));
+    const ad3 *self = solver->state;
+    memcpy(x, self->stage == NODES ? self->average : self->d.sums, label_bytes(solver));
     return 1;
 }
 

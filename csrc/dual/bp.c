@@ -20,11 +20,11 @@ typedef struct bp {
     int passed; /* all factors of this pass are done, its sums are not */
 } bp;
 
-static void update_variable(bp *s, const fgi_structure *st, int32_t i, int64_t at, const double *c, double damping) {
-    fgi_dual_state *d = &s->d;
-    double *theta = d->theta + st->unary_begin[i], *sums = d->sums + st->unary_begin[i];
-    const double top = d->k->max(d->out, st->cards[i]);
-    for (int32_t a = 0; a < st->cards[i]; a++) {
+static void update_variable(bp *self, const fgi_structure *s, int32_t i, int64_t at, const double *c, double damping) {
+    fgi_dual_state *d = &self->d;
+    double *theta = d->theta + s->unary_begin[i], *sums = d->sums + s->unary_begin[i];
+    const double top = d->k->max(d->out, s->cards[i]);
+    for (int32_t a = 0; a < s->cards[i]; a++) {
         double *message = &d->mu[at + a];
         if (c[a] == -INFINITY || d->out[a] == -INFINITY) {
             theta[a] = sums[a] = -INFINITY;
@@ -34,56 +34,56 @@ static void update_variable(bp *s, const fgi_structure *st, int32_t i, int64_t a
         double old = *message;
         *message = (1 - damping) * (d->out[a] - top) + damping * old;
         sums[a] = c[a] + *message;
-        s->change = fmax(s->change, fabs(*message - old));
+        self->change = fmax(self->change, fabs(*message - old));
     }
 }
 
-static void update_factor(bp *s, const fgi_model *m, int64_t f, const fgi_view *v, double damping) {
+static void update_factor(bp *self, const fgi_model *m, int64_t f, const fgi_view *v, double damping) {
     fgi_assert(f >= 0 && f < m->s->n_factors && damping >= 0 && damping < 1);
-    fgi_dual_state *d = &s->d;
-    const fgi_structure *st = m->s;
+    fgi_dual_state *d = &self->d;
+    const fgi_structure *s = m->s;
     int64_t at = d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
-        d->k->reweight(d->sums + st->unary_begin[i], 1, d->mu + at, d->g[q], st->cards[i]);
-        at += st->cards[i];
+        d->k->reweight(d->sums + s->unary_begin[i], 1, d->mu + at, d->g[q], s->cards[i]);
+        at += s->cards[i];
     }
     at = d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
         fgi_max_marginal(d->k, m, v, q, (const double *const *)d->g, d->out, d->scratch);
-        update_variable(s, st, i, at, d->g[q], damping);
-        at += st->cards[i];
+        update_variable(self, s, i, at, d->g[q], damping);
+        at += s->cards[i];
     }
 }
 
 static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    bp *s = solver->state;
-    fgi_dual_state *d = &s->d;
+    bp *self = solver->state;
+    fgi_dual_state *d = &self->d;
     const fgi_model *m = solver->model;
     if (!fgi_dual_begin(d, solver, deadline)) return FGI_OK;
-    if (!s->started) {
-        s->range = fgi_mean_range(m);
+    if (!self->started) {
+        self->range = fgi_mean_range(m);
         fgi_solver_trivial_bound(solver);
-        s->started = 1;
+        self->started = 1;
         if (fgi_solver_done(solver)) return FGI_OK;
     }
     do {
-        if (s->factor == 0 && !s->passed) {
+        if (self->factor == 0 && !self->passed) {
             if (!fgi_dual_sum(d, m)) return FGI_OK;
             d->summed = -1; /* afresh at the end of the pass: no rounding errors pile up */
-            s->change = 0;
+            self->change = 0;
         }
-        while (s->factor < m->s->n_factors && !s->passed) {
-            fgi_view v = fgi_factor_view(m, s->factor);
-            update_factor(s, m, s->factor++, &v, solver->settings.damping);
+        while (self->factor < m->s->n_factors && !self->passed) {
+            fgi_view v = fgi_factor_view(m, self->factor);
+            update_factor(self, m, self->factor++, &v, solver->settings.damping);
             solver->info.entries_touched += v.arity * fgi_view_work(m, &v);
             if (fgi_dual_out_of_time(d, v.arity * fgi_view_work(m, &v))) return FGI_OK;
         }
-        s->factor = 0;
-        s->passed = 1;
+        self->factor = 0;
+        self->passed = 1;
         if (!fgi_dual_sum(d, m)) return FGI_OK;
-        s->passed = 0;
+        self->passed = 0;
         solver->info.iterations++;
         fgi_progress_begin(&d->progress, 0);
         if (!fgi_dual_take_nodes(d, m)) {
@@ -91,7 +91,7 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
             return FGI_OK;
         }
         fgi_dual_decode(d, solver);
-        if (!fgi_solver_done(solver) && s->change <= 1e-10 * s->range * (1 - solver->settings.damping))
+        if (!fgi_solver_done(solver) && self->change <= 1e-10 * self->range * (1 - solver->settings.damping))
             solver->info.status = FGI_CONVERGED;
         if (!fgi_dual_first(d, solver)) return FGI_OK;
     } while (!fgi_solver_done(solver) && solver->info.iterations < iteration_limit && !fgi_meter_over(&d->meter));
@@ -99,9 +99,9 @@ static fgi_rc bp_run(fgi_solver *solver, double deadline, int64_t iteration_limi
 }
 
 static fgi_rc bp_create(fgi_solver *solver, fgi_error *err) {
-    bp *s = fgi_calloc(1, sizeof *s);
-    solver->state = s;
-    return s ? fgi_dual_init(&s->d, solver, err) : fgi_no_memory(err);
+    bp *self = fgi_calloc(1, sizeof *self);
+    solver->state = self;
+    return self ? fgi_dual_init(&self->d, solver, err) : fgi_no_memory(err);
 }
 
 static void bp_destroy(fgi_solver *solver) {

@@ -12,11 +12,11 @@ typedef struct start {
     int refs; /* open nodes that begin here */
 } start;
 
-static void release(fgi_cycle_tree *t, start *s) {
-    if (--s->refs > 0) return;
-    t->bytes -= s->bytes;
-    fgi_cycle_node_free(&s->node);
-    free(s);
+static void release(fgi_cycle_tree *t, start *begun) {
+    if (--begun->refs > 0) return;
+    t->bytes -= begun->bytes;
+    fgi_cycle_node_free(&begun->node);
+    free(begun);
 }
 
 void fgi_cycle_tree_free(fgi_cycle_tree *t) {
@@ -32,24 +32,25 @@ static int64_t bytes_of(const fgi_cycle_node *node) {
 
 fgi_rc fgi_cycle_tree_split(fgi_cycle_tree *t, fgi_cycle_node *node, const fgi_cycle_branch *b, double goal) {
     fgi_assert(b->best >= 0 && b->best < node->spins->m);
-    start *s = fgi_calloc(1, sizeof *s);
-    if (!s || !fgi_frontier_reserve(&t->open, 2)) {
-        free(s);
+    start *begun = fgi_calloc(1, sizeof *begun);
+    if (!begun || !fgi_frontier_reserve(&t->open, 2)) {
+        free(begun);
         return FGI_NO_MEMORY;
     }
     const uint8_t last = node->packing.z_next[b->best] > 0.5; /* the likelier one is the newest */
     fgi_cycle_finder_free(node->finder);
     node->finder = NULL;
-    *s = (start){.node = *node, .bytes = bytes_of(node), .refs = 1};
+    *begun = (start){.node = *node, .bytes = bytes_of(node), .refs = 1};
     *node = (fgi_cycle_node){0};
-    t->bytes += s->bytes;
+    t->bytes += begun->bytes;
     for (int k = 0; k < 2; k++) {
         const uint8_t way = k ? last : !last;
         if (b->best_bound[way] < goal) continue;
-        fgi_frontier_add(&t->open, (fgi_open){.bound = b->best_bound[way], .start = s, .choice = b->best, .way = way});
-        s->refs++;
+        fgi_frontier_add(
+            &t->open, (fgi_open){.bound = b->best_bound[way], .start = begun, .choice = b->best, .way = way});
+        begun->refs++;
     }
-    release(t, s);
+    release(t, begun);
     return FGI_OK;
 }
 
@@ -57,14 +58,14 @@ fgi_rc fgi_cycle_tree_take(fgi_cycle_tree *t, fgi_bonds *bonds, fgi_cycle_node *
     fgi_open open;
     *taken = fgi_frontier_take(&t->open, t->bytes > MOST_BYTES, &open);
     if (!*taken) return FGI_OK;
-    start *s = open.start;
-    const fgi_spins *g = s->node.spins;
+    start *begun = open.start;
+    const fgi_spins *g = begun->node.spins;
     const int32_t e = open.choice;
     fgi_bonds_clear(bonds, g->n);
     fgi_bonds_join(bonds, g->ends[2 * e], g->ends[2 * e + 1], g->odd[e] ^ open.way);
-    const fgi_rc rc = fgi_cycle_node_contract(&s->node, bonds, g->n - 1, node);
+    const fgi_rc rc = fgi_cycle_node_contract(&begun->node, bonds, g->n - 1, node);
     *bound = open.bound;
-    release(t, s);
+    release(t, begun);
     return rc;
 }
 

@@ -60,313 +60,315 @@ typedef struct cycles {
 } cycles;
 
 static void cycles_destroy(fgi_solver *solver) {
-    cycles *s = solver->state;
-    fgi_cycle_node_free(&s->node);
-    fgi_cycle_branch_free(&s->branch);
-    fgi_cycle_tree_free(&s->tree);
-    fgi_labeling_free(s->local);
-    fgi_first_free(s->first);
-    fgi_arena_free(&s->arena);
-    free(s);
+    cycles *self = solver->state;
+    fgi_cycle_node_free(&self->node);
+    fgi_cycle_branch_free(&self->branch);
+    fgi_cycle_tree_free(&self->tree);
+    fgi_labeling_free(self->local);
+    fgi_first_free(self->first);
+    fgi_arena_free(&self->arena);
+    free(self);
 }
 
 static void set_memory(fgi_solver *solver) {
-    const cycles *s = solver->state;
-    int64_t bytes = s->arena.bytes + s->tree.bytes + fgi_labeling_memory(s->local);
-    if (s->node.spins) bytes += s->node.spins->arena.bytes + s->node.packing.arena.bytes;
+    const cycles *self = solver->state;
+    int64_t bytes = self->arena.bytes + self->tree.bytes + fgi_labeling_memory(self->local);
+    if (self->node.spins) bytes += self->node.spins->arena.bytes + self->node.packing.arena.bytes;
     solver->info.memory = bytes;
 }
 
 static fgi_rc cycles_create(fgi_solver *solver, fgi_error *err) {
-    cycles *s = fgi_calloc(1, sizeof *s);
-    solver->state = s;
-    if (!s) return fgi_no_memory(err);
+    cycles *self = fgi_calloc(1, sizeof *self);
+    solver->state = self;
+    if (!self) return fgi_no_memory(err);
     const int64_t n = solver->model->s->n_vars;
     if (n + solver->model->s->n_factors > MOST_TERMS)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "the model is too large for cycles: %d terms", MOST_TERMS);
     fgi_spins *spins = fgi_spins_create(solver->model);
-    if (!spins || fgi_cycle_node_init(&s->node, spins) || fgi_cycle_branch_init(&s->branch, spins->m))
+    if (!spins || fgi_cycle_node_init(&self->node, spins) || fgi_cycle_branch_init(&self->branch, spins->m))
         return fgi_no_memory(err);
-    s->local = fgi_labeling_create(solver->model);
-    s->labels = fgi_take_zero(&s->arena, n, int32_t);
-    s->side = fgi_take_zero(&s->arena, n + 1, uint8_t);
-    s->bonds.parent = fgi_take(&s->arena, n + 1, int32_t);
-    s->bonds.differs = fgi_take(&s->arena, n + 1, uint8_t);
-    if (!s->local || s->arena.failed) return fgi_no_memory(err);
-    s->shortfall = SHORT;
-    s->bound = s->before = INFINITY;
-    s->left = -INFINITY;
-    s->lattice = fgi_lattice_find(solver->model);
+    self->local = fgi_labeling_create(solver->model);
+    self->labels = fgi_take_zero(&self->arena, n, int32_t);
+    self->side = fgi_take_zero(&self->arena, n + 1, uint8_t);
+    self->bonds.parent = fgi_take(&self->arena, n + 1, int32_t);
+    self->bonds.differs = fgi_take(&self->arena, n + 1, uint8_t);
+    if (!self->local || self->arena.failed) return fgi_no_memory(err);
+    self->shortfall = SHORT;
+    self->bound = self->before = INFINITY;
+    self->left = -INFINITY;
+    self->lattice = fgi_lattice_find(solver->model);
     set_memory(solver);
     return FGI_OK;
 }
 
-static void report(fgi_solver *solver, const cycles *s) {
-    double bound = fgi_larger(s->left, fgi_frontier_bound(&s->tree.open));
-    if (s->node.spins) bound = fgi_larger(bound, s->bound);
+static void report(fgi_solver *solver, const cycles *self) {
+    double bound = fgi_larger(self->left, fgi_frontier_bound(&self->tree.open));
+    if (self->node.spins) bound = fgi_larger(bound, self->bound);
     const double known = fgi_larger(fgi_solver_best(solver), solver->above);
     fgi_solver_bound(solver, fgi_larger(bound, known));
 }
 
-static void count(fgi_solver *solver, cycles *s) {
-    const int64_t finder = s->node.finder ? fgi_cycle_finder_operations(s->node.finder) : 0;
-    const int64_t now = fgi_labeling_operations(s->local) + finder;
-    solver->info.entries_touched += now - s->counted;
-    s->counted = now;
+static void count(fgi_solver *solver, cycles *self) {
+    const int64_t finder = self->node.finder ? fgi_cycle_finder_operations(self->node.finder) : 0;
+    const int64_t now = fgi_labeling_operations(self->local) + finder;
+    solver->info.entries_touched += now - self->counted;
+    self->counted = now;
 }
 
 /* Another node is under way, the old one having been freed; its finder has counted nothing yet. */
-static void replace(fgi_solver *solver, cycles *s, const fgi_cycle_node *node) {
-    s->counted = fgi_labeling_operations(s->local);
-    s->node = *node;
+static void replace(fgi_solver *solver, cycles *self, const fgi_cycle_node *node) {
+    self->counted = fgi_labeling_operations(self->local);
+    self->node = *node;
     set_memory(solver);
 }
 
 /* ---- an iteration ---------------------------------------------------------------------------------------------- */
 
 /* Variables that are no spins get whatever label there is: ascent finds a better one. */
-static void read_labels(const fgi_solver *solver, cycles *s) {
-    fgi_spins_labels(s->node.spins, s->side, s->labels);
+static void read_labels(const fgi_solver *solver, cycles *self) {
+    fgi_spins_labels(self->node.spins, self->side, self->labels);
     for (int64_t i = 0; i < solver->model->s->n_vars; i++)
-        if (solver->model->s->cards[i] != 2) s->labels[i] = 0;
+        if (solver->model->s->cards[i] != 2) self->labels[i] = 0;
 }
 
 /* The labels are those of a spanning forest of edges that are not violated on the other side. */
-static void round_labels(fgi_solver *solver, cycles *s) {
-    fgi_cycle_finder_start(s->node.finder, s->node.packing.z_next, s->side);
-    read_labels(solver, s);
-    fgi_labeling_assign(s->local, s->labels);
+static void round_labels(fgi_solver *solver, cycles *self) {
+    fgi_cycle_finder_start(self->node.finder, self->node.packing.z_next, self->side);
+    read_labels(solver, self);
+    fgi_labeling_assign(self->local, self->labels);
 }
 
 /* After CHECKED steps: are both sides near enough? */
-static int packed(const fgi_solver *solver, cycles *s) {
-    const fgi_spins *g = s->node.spins;
-    s->node.cost = fgi_packing_bound(&s->node.packing, g);
+static int packed(const fgi_solver *solver, cycles *self) {
+    const fgi_spins *g = self->node.spins;
+    self->node.cost = fgi_packing_bound(&self->node.packing, g);
     double other = 0;
-    for (int32_t e = 0; e < g->m; e++) other += g->weight[e] * s->node.packing.z_next[e];
-    const double gap = solver->info.score > -INFINITY ? g->top - s->node.cost - solver->info.score : fabs(other);
-    if (fgi_cycle_node_upper(&s->node) < fgi_solver_goal(solver, &s->lattice)) return 1;
-    return s->steps >= MOST_STEPS || (s->steps >= LEAST_STEPS && fabs(other - s->node.cost) <= NEAR * gap);
+    for (int32_t e = 0; e < g->m; e++) other += g->weight[e] * self->node.packing.z_next[e];
+    const double gap = solver->info.score > -INFINITY ? g->top - self->node.cost - solver->info.score : fabs(other);
+    if (fgi_cycle_node_upper(&self->node) < fgi_solver_goal(solver, &self->lattice)) return 1;
+    return self->steps >= MOST_STEPS || (self->steps >= LEAST_STEPS && fabs(other - self->node.cost) <= NEAR * gap);
 }
 
 /* Every edge has both ends in one cluster. */
-static int is_spanned(cycles *s) {
-    const fgi_spins *g = s->node.spins;
+static int is_spanned(cycles *self) {
+    const fgi_spins *g = self->node.spins;
     uint8_t differs;
     for (int32_t e = 0; e < g->m; e++)
-        if (fgi_bonds_root(&s->bonds, g->ends[2 * e], &differs) !=
-            fgi_bonds_root(&s->bonds, g->ends[2 * e + 1], &differs))
+        if (fgi_bonds_root(&self->bonds, g->ends[2 * e], &differs) !=
+            fgi_bonds_root(&self->bonds, g->ends[2 * e + 1], &differs))
             return 0;
     return 1;
 }
 
 /* Nothing in the node is above `bound`, or worth a search. */
-static void leave(const fgi_solver *solver, cycles *s, double bound) {
-    s->left = fgi_larger(s->left, fgi_solver_left(solver, &s->lattice, bound));
+static void leave(const fgi_solver *solver, cycles *self, double bound) {
+    self->left = fgi_larger(self->left, fgi_solver_left(solver, &self->lattice, bound));
 }
 
-static void close_node(fgi_solver *solver, cycles *s) {
-    count(solver, s);
-    fgi_cycle_node_free(&s->node);
-    s->counted = fgi_labeling_operations(s->local);
+static void close_node(fgi_solver *solver, cycles *self) {
+    count(solver, self);
+    fgi_cycle_node_free(&self->node);
+    self->counted = fgi_labeling_operations(self->local);
     solver->info.nodes++;
-    s->stage = TAKING;
-    report(solver, s);
+    self->stage = TAKING;
+    report(solver, self);
 }
 
 /* The labels that all edges that are left are met by. Where more than one spin is left there are others, which differ
  * by nothing, or by what rounding has taken for nothing. */
-static void visit_last(fgi_solver *solver, cycles *s) {
+static void visit_last(fgi_solver *solver, cycles *self) {
     double score, above;
-    memset(s->side, 0, (size_t)s->node.spins->n);
-    read_labels(solver, s);
-    fgi_solver_consider(solver, s->labels);
-    if (!fgi_model_score_above(solver->model, s->labels, &score, &above, NULL)) s->left = fgi_larger(s->left, above);
-    if (s->node.spins->n > 1) leave(solver, s, fgi_cycle_node_upper(&s->node));
+    memset(self->side, 0, (size_t)self->node.spins->n);
+    read_labels(solver, self);
+    fgi_solver_consider(solver, self->labels);
+    if (!fgi_model_score_above(solver->model, self->labels, &score, &above, NULL))
+        self->left = fgi_larger(self->left, above);
+    if (self->node.spins->n > 1) leave(solver, self, fgi_cycle_node_upper(&self->node));
 }
 
 /* What an edge must not cost, if what violates it is to be left out: no more than what nobody wants. */
-static double wanted(const fgi_solver *solver, const cycles *s) {
+static double wanted(const fgi_solver *solver, const cycles *self) {
     const double score = solver->info.score, best = fgi_solver_best(solver);
-    if (fgi_solver_in_steps(solver, &s->lattice)) return fgi_solver_goal(solver, &s->lattice);
+    if (fgi_solver_in_steps(solver, &self->lattice)) return fgi_solver_goal(solver, &self->lattice);
     return best > score ? best : score - (solver->above - score) - 0x1p-51 * fabs(score);
 }
 
 /* Joins what no better labeling has apart. 1 in *is_done: there is none, or only one that has been looked at. */
-static fgi_rc simplify(fgi_solver *solver, cycles *s, int *is_done) {
-    const double least = wanted(solver, s);
-    const int64_t joined = fgi_cycle_node_join(&s->node, least, &s->bonds);
+static fgi_rc simplify(fgi_solver *solver, cycles *self, int *is_done) {
+    const double least = wanted(solver, self);
+    const int64_t joined = fgi_cycle_node_join(&self->node, least, &self->bonds);
     *is_done = joined < 0;
-    if (joined != 0 && fgi_solver_in_steps(solver, &s->lattice)) leave(solver, s, least);
-    if (joined > MERGED * s->node.spins->n || (joined > 0 && is_spanned(s))) {
+    if (joined != 0 && fgi_solver_in_steps(solver, &self->lattice)) leave(solver, self, least);
+    if (joined > MERGED * self->node.spins->n || (joined > 0 && is_spanned(self))) {
         fgi_cycle_node left;
-        fgi_rc rc = fgi_cycle_node_contract(&s->node, &s->bonds, (int32_t)(s->node.spins->n - joined), &left);
+        fgi_rc rc = fgi_cycle_node_contract(&self->node, &self->bonds, (int32_t)(self->node.spins->n - joined), &left);
         if (rc) return rc;
-        count(solver, s);
-        fgi_cycle_node_free(&s->node);
-        replace(solver, s, &left);
+        count(solver, self);
+        fgi_cycle_node_free(&self->node);
+        replace(solver, self, &left);
     }
-    if (joined >= 0 && s->node.spins->m == 0 && s->node.spins->whole) {
-        visit_last(solver, s);
+    if (joined >= 0 && self->node.spins->m == 0 && self->node.spins->whole) {
+        visit_last(solver, self);
         *is_done = 1;
     }
     return FGI_OK;
 }
 
-static fgi_rc end_packing(fgi_solver *solver, cycles *s) {
+static fgi_rc end_packing(fgi_solver *solver, cycles *self) {
     int is_done = 0;
-    s->bound = fgi_smaller(s->bound, fgi_cycle_node_upper(&s->node));
-    report(solver, s);
+    self->bound = fgi_smaller(self->bound, fgi_cycle_node_upper(&self->node));
+    report(solver, self);
     if (fgi_solver_done(solver)) {
-        s->stage = OVER;
+        self->stage = OVER;
         return FGI_OK;
     }
-    if (s->bound < fgi_solver_goal(solver, &s->lattice)) {
-        leave(solver, s, s->bound);
+    if (self->bound < fgi_solver_goal(solver, &self->lattice)) {
+        leave(solver, self, self->bound);
         is_done = 1;
     } else if (fgi_solver_best(solver) > -INFINITY) {
-        fgi_rc rc = simplify(solver, s, &is_done);
+        fgi_rc rc = simplify(solver, self, &is_done);
         if (rc) return rc;
     }
     if (is_done) {
-        close_node(solver, s);
+        close_node(solver, self);
         return FGI_OK;
     }
-    round_labels(solver, s);
-    s->stage = ASCENDING;
+    round_labels(solver, self);
+    self->stage = ASCENDING;
     return FGI_OK;
 }
 
 /* ---- the tree -------------------------------------------------------------------------------------------------- */
 
 /* Rounding alone keeps the node open: its bound is as good as a proof gets. */
-static int is_hidden(const fgi_solver *solver, const cycles *s) {
-    const fgi_spins *g = s->node.spins;
-    const double rounding = g->error + 0x1p-48 * (fabs(s->bound) + fabs(g->top));
-    return s->bound - fgi_solver_best(solver) <= ROUNDING * rounding;
+static int is_hidden(const fgi_solver *solver, const cycles *self) {
+    const fgi_spins *g = self->node.spins;
+    const double rounding = g->error + 0x1p-48 * (fabs(self->bound) + fabs(g->top));
+    return self->bound - fgi_solver_best(solver) <= ROUNDING * rounding;
 }
 
-static void begin_split(fgi_solver *solver, cycles *s) {
-    if (is_hidden(solver, s)) {
-        leave(solver, s, s->bound);
-        close_node(solver, s);
+static void begin_split(fgi_solver *solver, cycles *self) {
+    if (is_hidden(solver, self)) {
+        leave(solver, self, self->bound);
+        close_node(solver, self);
         return;
     }
-    count(solver, s);
-    fgi_cycle_branch_begin(&s->branch, &s->node, s->bound);
-    s->stage = TRYING;
+    count(solver, self);
+    fgi_cycle_branch_begin(&self->branch, &self->node, self->bound);
+    self->stage = TRYING;
 }
 
-static fgi_rc try_edges(fgi_solver *solver, cycles *s) {
-    const double goal = fgi_solver_goal(solver, &s->lattice);
+static fgi_rc try_edges(fgi_solver *solver, cycles *self) {
+    const double goal = fgi_solver_goal(solver, &self->lattice);
     int is_done;
-    fgi_rc rc =
-        fgi_cycle_branch_advance(&s->branch, &s->node, &s->bonds, goal, PIECE, &solver->info.entries_touched, &is_done);
+    fgi_rc rc = fgi_cycle_branch_advance(
+        &self->branch, &self->node, &self->bonds, goal, PIECE, &solver->info.entries_touched, &is_done);
     if (rc || !is_done) return rc;
     for (int way = 0; way < 2; way++)
-        if (s->branch.best_bound[way] < goal) leave(solver, s, s->branch.best_bound[way]);
-    rc = fgi_cycle_tree_split(&s->tree, &s->node, &s->branch, goal);
-    s->counted = fgi_labeling_operations(s->local);
+        if (self->branch.best_bound[way] < goal) leave(solver, self, self->branch.best_bound[way]);
+    rc = fgi_cycle_tree_split(&self->tree, &self->node, &self->branch, goal);
+    self->counted = fgi_labeling_operations(self->local);
     solver->info.nodes++;
-    s->stage = TAKING;
+    self->stage = TAKING;
     set_memory(solver);
     return rc;
 }
 
-static fgi_rc take_node(fgi_solver *solver, cycles *s) {
+static fgi_rc take_node(fgi_solver *solver, cycles *self) {
     fgi_cycle_node node;
     int taken;
-    while (s->tree.open.count > 0 && fgi_frontier_bound(&s->tree.open) < fgi_solver_goal(solver, &s->lattice)) {
-        leave(solver, s, fgi_frontier_bound(&s->tree.open));
-        fgi_cycle_tree_skip(&s->tree);
+    while (
+        self->tree.open.count > 0 && fgi_frontier_bound(&self->tree.open) < fgi_solver_goal(solver, &self->lattice)) {
+        leave(solver, self, fgi_frontier_bound(&self->tree.open));
+        fgi_cycle_tree_skip(&self->tree);
     }
-    fgi_rc rc = fgi_cycle_tree_take(&s->tree, &s->bonds, &node, &s->bound, &taken);
+    fgi_rc rc = fgi_cycle_tree_take(&self->tree, &self->bonds, &node, &self->bound, &taken);
     if (rc) return rc;
-    s->stage = taken ? PACKING : OVER;
+    self->stage = taken ? PACKING : OVER;
     if (taken) {
-        replace(solver, s, &node);
-        s->shortfall = SHORT;
-        s->before = s->bound;
-        s->steps = s->rounds = 0;
+        replace(solver, self, &node);
+        self->shortfall = SHORT;
+        self->before = self->bound;
+        self->steps = self->rounds = 0;
     }
-    report(solver, s);
+    report(solver, self);
     if (!taken && !fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED; /* to rounding */
     return FGI_OK;
 }
 
 /* Is the node likely to close soon, if its bound goes on falling as it has since the last look? */
-static int is_promising(const fgi_solver *solver, cycles *s) {
-    if (s->rounds % (s->tree.open.numbers ? LOOK : ROOT_LOOK)) return 1;
-    const double gain = s->before - s->bound, open = s->bound - fgi_solver_goal(solver, &s->lattice);
-    s->before = s->bound;
+static int is_promising(const fgi_solver *solver, cycles *self) {
+    if (self->rounds % (self->tree.open.numbers ? LOOK : ROOT_LOOK)) return 1;
+    const double gain = self->before - self->bound, open = self->bound - fgi_solver_goal(solver, &self->lattice);
+    self->before = self->bound;
     return open == INFINITY || gain * HORIZON >= open;
 }
 
-static void end_finding(fgi_solver *solver, cycles *s) {
-    const int has_found = fgi_cycle_finder_found(s->node.finder) > 0, can_split = s->node.spins->whole;
-    const size_t size = (size_t)s->node.spins->m * sizeof(double);
-    fgi_packing *p = &s->node.packing;
-    fgi_packing_drop_idle(p, s->node.spins->m);
+static void end_finding(fgi_solver *solver, cycles *self) {
+    const int has_found = fgi_cycle_finder_found(self->node.finder) > 0, can_split = self->node.spins->whole;
+    const size_t size = (size_t)self->node.spins->m * sizeof(double);
+    fgi_packing *p = &self->node.packing;
+    fgi_packing_drop_idle(p, self->node.spins->m);
     fgi_packing_anchor(p);
     memcpy(p->z, p->z_next, size);
     memcpy(p->z_anchor, p->z_next, size);
     solver->info.iterations++;
-    s->rounds++;
-    s->steps = 0;
-    s->stage = PACKING;
-    const int is_known = !has_found && s->shortfall <= SHORTEST; /* all cycles are */
-    if (can_split && (is_known || !is_promising(solver, s))) begin_split(solver, s);
+    self->rounds++;
+    self->steps = 0;
+    self->stage = PACKING;
+    const int is_known = !has_found && self->shortfall <= SHORTEST; /* all cycles are */
+    if (can_split && (is_known || !is_promising(solver, self))) begin_split(solver, self);
     else if (is_known) solver->info.status = FGI_CONVERGED;
-    if (!has_found) s->shortfall *= 0.1;
+    if (!has_found) self->shortfall *= 0.1;
 }
 
 /* Some steps: as many as there is time for between two looks at the clock, and no more than up to the next check. */
-static void pack(fgi_solver *solver, cycles *s) {
-    const int64_t work = fgi_packing_step_work(&s->node.packing, s->node.spins);
-    const int64_t left = CHECKED - s->steps % CHECKED, fit = PIECE / work + 1, steps = fit < left ? fit : left;
-    fgi_packing_iterate(&s->node.packing, s->node.spins, steps);
-    s->steps += steps;
+static void pack(fgi_solver *solver, cycles *self) {
+    const int64_t work = fgi_packing_step_work(&self->node.packing, self->node.spins);
+    const int64_t left = CHECKED - self->steps % CHECKED, fit = PIECE / work + 1, steps = fit < left ? fit : left;
+    fgi_packing_iterate(&self->node.packing, self->node.spins, steps);
+    self->steps += steps;
     solver->info.entries_touched += steps * work;
 }
 
-static fgi_rc advance(fgi_solver *solver, cycles *s) {
+static fgi_rc advance(fgi_solver *solver, cycles *self) {
     fgi_rc rc = FGI_OK;
     int no_memory = 0;
-    switch (s->stage) {
+    switch (self->stage) {
     case PACKING:
-        pack(solver, s);
-        if (s->steps % CHECKED == 0 && packed(solver, s)) rc = end_packing(solver, s);
+        pack(solver, self);
+        if (self->steps % CHECKED == 0 && packed(solver, self)) rc = end_packing(solver, self);
         break;
     case ASCENDING:
-        if (!fgi_labeling_ascend(s->local, ASCENT)) break;
-        if (fgi_labeling_violations(s->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(s->local));
-        report(solver, s);
-        s->stage = FINDING;
+        if (!fgi_labeling_ascend(self->local, ASCENT)) break;
+        if (fgi_labeling_violations(self->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(self->local));
+        report(solver, self);
+        self->stage = FINDING;
         break;
     case FINDING:
-        if (fgi_cycle_finder_run(s->node.finder, &s->node.packing, 1 - s->shortfall, PIECE, &no_memory))
-            end_finding(solver, s);
+        if (fgi_cycle_finder_run(self->node.finder, &self->node.packing, 1 - self->shortfall, PIECE, &no_memory))
+            end_finding(solver, self);
         if (no_memory) rc = FGI_NO_MEMORY;
         break;
-    case TRYING: rc = try_edges(solver, s); break;
-    case TAKING: rc = take_node(solver, s); break;
+    case TRYING: rc = try_edges(solver, self); break;
+    case TAKING: rc = take_node(solver, self); break;
     case OVER: break;
     }
     return rc;
 }
 
 static fgi_rc cycles_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    cycles *s = solver->state;
+    cycles *self = solver->state;
     fgi_rc rc = FGI_OK;
     fgi_solver_trivial_bound(solver);
     do {
-        if (s->stage == PACKING && s->steps == 0) { /* between two iterations */
-            if (!fgi_first_labeling(&s->first, solver, NULL, deadline)) break;
+        if (self->stage == PACKING && self->steps == 0) { /* between two iterations */
+            if (!fgi_first_labeling(&self->first, solver, NULL, deadline)) break;
             if (solver->info.status != FGI_RUNNING || fgi_solver_done(solver)) break;
         }
-        if (s->stage == OVER) break;
-        rc = advance(solver, s);
-        count(solver, s);
+        if (self->stage == OVER) break;
+        rc = advance(solver, self);
+        count(solver, self);
         solver->info.paused = solver->info.entries_touched >= solver->pause_at;
     } while (!rc && !solver->info.paused && solver->info.status == FGI_RUNNING &&
         solver->info.iterations < iteration_limit && fgi_clock() < deadline);

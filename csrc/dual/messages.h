@@ -31,32 +31,32 @@ typedef struct fgi_dual_state {
     fgi_first *first; /* made when it is needed */
 } fgi_dual_state;
 
-fgi_rc fgi_dual_init(fgi_dual_state *s, fgi_solver *solver, fgi_error *err); /* counts its memory in solver->info */
+fgi_rc fgi_dual_init(fgi_dual_state *dual, fgi_solver *solver, fgi_error *err); /* counts its memory in solver->info */
 /* What of the set-up takes a pass over the factors. Returns 0 when the time is over. */
-int fgi_dual_ready(fgi_dual_state *s, fgi_solver *solver);
+int fgi_dual_ready(fgi_dual_state *dual, fgi_solver *solver);
 /* At the beginning of every run: sets the deadline of the meter, makes the state ready, and sees to it that there is a
  * labeling where one is found soon. Returns 0 when the time is over, or when it is proven that there is none. */
-int fgi_dual_begin(fgi_dual_state *s, fgi_solver *solver, double deadline);
+int fgi_dual_begin(fgi_dual_state *dual, fgi_solver *solver, double deadline);
 /* At the end of every iteration: while there is no labeling, looks for one now and then. Returns 0 when the time is
  * over; the next run goes on with it. */
-int fgi_dual_first(fgi_dual_state *s, fgi_solver *solver);
-void fgi_dual_destroy(fgi_dual_state *s);
+int fgi_dual_first(fgi_dual_state *dual, fgi_solver *solver);
+void fgi_dual_destroy(fgi_dual_state *dual);
 
-/* Counts the work on a factor; 1 when the deadline of s->meter has passed. */
-int fgi_dual_out_of_time(fgi_dual_state *s, int64_t work);
+/* Counts the work on a factor; 1 when the deadline of dual->meter has passed. */
+int fgi_dual_out_of_time(fgi_dual_state *dual, int64_t work);
 /* sums = theta + sum of the messages, afresh; nothing is done where they are that already. Whoever changes messages or
  * theta sets `summed` to -1. Returns 0 when the time is over: to be called again, before anything else is changed. */
-int fgi_dual_sum(fgi_dual_state *s, const fgi_model *m);
+int fgi_dual_sum(fgi_dual_state *dual, const fgi_model *m);
 /* The best label of each variable by its sums goes to fgi_solver_consider. */
-void fgi_dual_decode(fgi_dual_state *s, fgi_solver *solver);
+void fgi_dual_decode(fgi_dual_state *dual, fgi_solver *solver);
 /* Sum over the variables of the maxima of their sums goes into progress; 0 when one has no label left. */
-int fgi_dual_take_nodes(fgi_dual_state *s, const fgi_model *m);
+int fgi_dual_take_nodes(fgi_dual_state *dual, const fgi_model *m);
 /* Sum over factors and their variables of the largest multiplier: multipliers that are not kept near 0 count when a
  * bound is rounded. */
-double fgi_dual_multipliers(const fgi_dual_state *s, const fgi_model *m);
+double fgi_dual_multipliers(const fgi_dual_state *dual, const fgi_model *m);
 /* The state of factor v with the largest theta_f(y) + sum_q g[q][y_q]; returns its value, -INFINITY if there is none.
  */
-double fgi_dual_argmax(fgi_dual_state *s, const fgi_model *m, const fgi_view *v, int32_t *y);
+double fgi_dual_argmax(fgi_dual_state *dual, const fgi_model *m, const fgi_view *v, int32_t *y);
 /* Ends a solver whose model has been proven infeasible. */
 void fgi_dual_infeasible(fgi_solver *solver);
 

@@ -20,9 +20,9 @@ typedef struct mplp {
 
 /* A label without a supporting state in the factor is refuted for good. */
 static void update_variable(
-    fgi_dual_state *d, const fgi_structure *st, int32_t i, int64_t at, const double *c, double share) {
-    double *theta = d->theta + st->unary_begin[i], *sums = d->sums + st->unary_begin[i];
-    for (int32_t a = 0; a < st->cards[i]; a++) {
+    fgi_dual_state *d, const fgi_structure *s, int32_t i, int64_t at, const double *c, double share) {
+    double *theta = d->theta + s->unary_begin[i], *sums = d->sums + s->unary_begin[i];
+    for (int32_t a = 0; a < s->cards[i]; a++) {
         if (c[a] == -INFINITY || d->out[a] == -INFINITY) {
             theta[a] = sums[a] = -INFINITY;
             d->mu[at + a] = 0;
@@ -35,45 +35,45 @@ static void update_variable(
 
 static void update_factor(fgi_dual_state *d, const fgi_model *m, int64_t f, const fgi_view *v) {
     fgi_assert(f >= 0 && f < m->s->n_factors);
-    const fgi_structure *st = m->s;
+    const fgi_structure *s = m->s;
     int64_t at = d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
-        d->k->reweight(d->sums + st->unary_begin[i], 1, d->mu + at, d->g[q], st->cards[i]);
-        at += st->cards[i];
+        d->k->reweight(d->sums + s->unary_begin[i], 1, d->mu + at, d->g[q], s->cards[i]);
+        at += s->cards[i];
     }
     at = d->begin[f];
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t i = v->vars[q];
         fgi_max_marginal(d->k, m, v, q, (const double *const *)d->g, d->out, d->scratch);
-        update_variable(d, st, i, at, d->g[q], 1.0 / v->arity);
-        d->progress.magnitude += fabs(d->k->max(d->sums + st->unary_begin[i], st->cards[i]));
-        at += st->cards[i];
+        update_variable(d, s, i, at, d->g[q], 1.0 / v->arity);
+        d->progress.magnitude += fabs(d->k->max(d->sums + s->unary_begin[i], s->cards[i]));
+        at += s->cards[i];
     }
 }
 
 static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    mplp *s = solver->state;
-    fgi_dual_state *d = &s->d;
+    mplp *self = solver->state;
+    fgi_dual_state *d = &self->d;
     const fgi_model *m = solver->model;
     if (!fgi_dual_begin(d, solver, deadline)) return FGI_OK;
     do {
-        if (s->factor == 0 && !s->passed) {
+        if (self->factor == 0 && !self->passed) {
             if (!fgi_dual_sum(d, m)) return FGI_OK;
             d->summed = -1; /* afresh at the end of the pass: no rounding errors pile up */
             fgi_progress_begin(&d->progress, m->s->constant);
-            d->progress.magnitude += s->given * (double)m->s->n_factors;
+            d->progress.magnitude += self->given * (double)m->s->n_factors;
         }
-        while (s->factor < m->s->n_factors && !s->passed) {
-            fgi_view v = fgi_factor_view(m, s->factor);
-            update_factor(d, m, s->factor++, &v);
+        while (self->factor < m->s->n_factors && !self->passed) {
+            fgi_view v = fgi_factor_view(m, self->factor);
+            update_factor(d, m, self->factor++, &v);
             solver->info.entries_touched += v.arity * fgi_view_work(m, &v);
             if (fgi_dual_out_of_time(d, v.arity * fgi_view_work(m, &v))) return FGI_OK;
         }
-        s->factor = 0;
-        s->passed = 1;
+        self->factor = 0;
+        self->passed = 1;
         if (!fgi_dual_sum(d, m)) return FGI_OK;
-        s->passed = 0;
+        self->passed = 0;
         solver->info.iterations++;
         if (!fgi_dual_take_nodes(d, m)) {
             fgi_dual_infeasible(solver);
@@ -87,9 +87,9 @@ static fgi_rc mplp_run(fgi_solver *solver, double deadline, int64_t iteration_li
 }
 
 static fgi_rc mplp_create(fgi_solver *solver, fgi_error *err) {
-    mplp *s = fgi_calloc(1, sizeof *s);
-    solver->state = s;
-    return s ? fgi_dual_init(&s->d, solver, err) : fgi_no_memory(err);
+    mplp *self = fgi_calloc(1, sizeof *self);
+    solver->state = self;
+    return self ? fgi_dual_init(&self->d, solver, err) : fgi_no_memory(err);
 }
 
 static void mplp_destroy(fgi_solver *solver) {
@@ -106,17 +106,17 @@ static fgi_rc mplp_messages(const fgi_solver *solver, double *mu) {
 }
 
 static fgi_rc mplp_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
-    mplp *s = solver->state;
-    fgi_rc rc = fgi_check_multipliers(mu, s->d.n_mu, err);
+    mplp *self = solver->state;
+    fgi_rc rc = fgi_check_multipliers(mu, self->d.n_mu, err);
     if (rc) return rc;
-    s->given = 0;
-    for (int64_t k = 0; k < s->d.n_mu; k++) {
-        s->d.mu[k] = mu[k];
-        s->given = fgi_larger(s->given, fabs(mu[k]));
+    self->given = 0;
+    for (int64_t k = 0; k < self->d.n_mu; k++) {
+        self->d.mu[k] = mu[k];
+        self->given = fgi_larger(self->given, fabs(mu[k]));
     }
-    s->factor = s->passed = 0;
-    s->d.summed = -1;
-    fgi_progress_restart(solver, &s->d.progress);
+    self->factor = self->passed = 0;
+    self->d.summed = -1;
+    fgi_progress_restart(solver, &self->d.progress);
     return FGI_OK;
 }
 

@@ -160,19 +160,19 @@ static void add_factor(terms *t, int64_t f) {
 }
 
 static void add_terms(terms *t) {
-    const fgi_structure *st = t->m->s;
+    const fgi_structure *s = t->m->s;
     t->whole = 1;
-    t->magnitude = isfinite(st->constant) ? fabs(st->constant) : 0;
-    fgi_sum_add(&t->constant, st->constant);
-    for (int32_t i = 0; i < st->n_vars; i++) {
-        const double *u = fgi_unary(t->m, i), u0 = u[0], u1 = u[st->cards[i] - 1];
-        if (st->cards[i] <= 2 && isfinite(u0) && isfinite(u1)) add_field(t, i, u0, u1);
+    t->magnitude = isfinite(s->constant) ? fabs(s->constant) : 0;
+    fgi_sum_add(&t->constant, s->constant);
+    for (int32_t i = 0; i < s->n_vars; i++) {
+        const double *u = fgi_unary(t->m, i), u0 = u[0], u1 = u[s->cards[i] - 1];
+        if (s->cards[i] <= 2 && isfinite(u0) && isfinite(u1)) add_field(t, i, u0, u1);
         else add_most(t, i);
     }
-    for (int64_t f = 0; f < st->n_factors; f++) add_factor(t, f);
-    for (int32_t i = 0; i < st->n_vars; i++) {
+    for (int64_t f = 0; f < s->n_factors; f++) add_factor(t, f);
+    for (int32_t i = 0; i < s->n_vars; i++) {
         const double field = fgi_sum_value(&t->field[i]);
-        if (field != 0) t->couplings[t->n_couplings++] = (coupling){i, (int32_t)st->n_vars, -1, field};
+        if (field != 0) t->couplings[t->n_couplings++] = (coupling){i, (int32_t)s->n_vars, -1, field};
     }
 }
 

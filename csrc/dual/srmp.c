@@ -69,48 +69,48 @@ typedef struct srmp {
 
 /* ---- set-up ------------------------------------------------------------------------------------------------- */
 
-static void build_node(const fgi_model *m, srmp *s, int32_t i) {
-    const fgi_structure *st = m->s;
-    fgi_assert(i >= 0 && i < st->n_vars);
-    for (int64_t at = st->adj_begin[i]; at < st->adj_begin[i + 1]; at++) {
-        const int32_t f = st->adj[at], *vars = fgi_factor_vars(st, f);
+static void build_node(const fgi_model *m, srmp *self, int32_t i) {
+    const fgi_structure *s = m->s;
+    fgi_assert(i >= 0 && i < s->n_vars);
+    for (int64_t at = s->adj_begin[i]; at < s->adj_begin[i + 1]; at++) {
+        const int32_t f = s->adj[at], *vars = fgi_factor_vars(s, f);
         int32_t position = 0;
         while (vars[position] != i) position++;
-        s->links[at] = fgi_link_make(f, vars, fgi_factor_arity(st, f), position, st->cards, s->mu_begin[f]);
+        self->links[at] = fgi_link_make(f, vars, fgi_factor_arity(s, f), position, s->cards, self->mu_begin[f]);
         const fgi_view v = fgi_factor_view(m, f);
-        s->entries += fgi_view_work(m, &v);
+        self->entries += fgi_view_work(m, &v);
     }
 }
 
-static int build(const fgi_model *m, srmp *s) {
-    for (; s->node < m->s->n_vars; s->node++) {
-        const int64_t degree = m->s->adj_begin[s->node + 1] - m->s->adj_begin[s->node];
-        if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + 16 * degree)) return 0;
-        build_node(m, s, (int32_t)s->node);
+static int build(const fgi_model *m, srmp *self) {
+    for (; self->node < m->s->n_vars; self->node++) {
+        const int64_t degree = m->s->adj_begin[self->node + 1] - m->s->adj_begin[self->node];
+        if (fgi_meter_spend(&self->meter, FGI_FACTOR_WORK + 16 * degree)) return 0;
+        build_node(m, self, (int32_t)self->node);
     }
-    s->progress.model_magnitude = fgi_dual_magnitude(m, NULL);
+    self->progress.model_magnitude = fgi_dual_magnitude(m, NULL);
     return 1;
 }
 
-static void begin_sweep(srmp *s, stage next, double constant) {
-    s->stage = next;
-    s->node = 0;
-    s->done = -1;
-    if (s->helpers) s->helpers->team.under_way = 0;
-    fgi_progress_begin(&s->progress, constant);
+static void begin_sweep(srmp *self, stage next, double constant) {
+    self->stage = next;
+    self->node = 0;
+    self->done = -1;
+    if (self->helpers) self->helpers->team.under_way = 0;
+    fgi_progress_begin(&self->progress, constant);
 }
 
 /* ---- one factor --------------------------------------------------------------------------------------------- */
 
 /* Points g at the negated messages of all variables of the factor but position p; -INFINITY at refuted labels. */
-static void negate(const fgi_model *m, const srmp *s, hand *h, const fgi_link *l, const fgi_view *v) {
-    const double *mu = s->mu + s->mu_begin[l->factor];
+static void negate(const fgi_model *m, const srmp *self, hand *h, const fgi_link *l, const fgi_view *v) {
+    const double *mu = self->mu + self->mu_begin[l->factor];
     double *to = h->minus;
     for (int32_t q = 0; q < v->arity; q++) {
         const int32_t n = m->s->cards[v->vars[q]];
         h->g[q] = to;
         if (q != l->position) {
-            const double *theta = s->theta + m->s->unary_begin[v->vars[q]];
+            const double *theta = self->theta + m->s->unary_begin[v->vars[q]];
             for (int32_t a = 0; a < n; a++) to[a] = theta[a] == -INFINITY ? -INFINITY : -mu[a];
             to += n;
         }
@@ -119,11 +119,11 @@ static void negate(const fgi_model *m, const srmp *s, hand *h, const fgi_link *l
 }
 
 /* Collects the message of an arc; returns the maximum taken out of it. */
-static double collect(const fgi_model *m, srmp *s, hand *h, const fgi_link *l, const fgi_view *v, int32_t n) {
+static double collect(const fgi_model *m, srmp *self, hand *h, const fgi_link *l, const fgi_view *v, int32_t n) {
     fgi_assert(l->factor >= 0 && l->factor < m->s->n_factors && n > 0);
-    double *mu = s->mu + l->mu;
-    negate(m, s, h, l, v);
-    fgi_max_marginal(s->k, m, v, l->position, h->g, mu, h->scratch);
+    double *mu = self->mu + l->mu;
+    negate(m, self, h, l, v);
+    fgi_max_marginal(self->k, m, v, l->position, h->g, mu, h->scratch);
     h->calls++;
     h->entries += fgi_view_work(m, v);
     double top = mu[0];
@@ -153,23 +153,23 @@ static void lift(double *best, int32_t n, const double *t, int64_t stride, doubl
 }
 
 /* Adds to x what factor l offers each label, given the labels of earlier nodes and the best of later ones. */
-static void add_given(const fgi_model *m, const srmp *s, hand *h, const fgi_link *l, double *x) {
+static void add_given(const fgi_model *m, const srmp *self, hand *h, const fgi_link *l, double *x) {
     const fgi_view v = fgi_factor_view(m, l->factor);
     const int32_t *cards = m->s->cards, i = v.vars[l->position], n = cards[i];
     if (v.arity == 2) {
-        const int32_t label = s->labels[v.vars[1 - l->position]];
+        const int32_t label = self->labels[v.vars[1 - l->position]];
         for (int32_t a = 0; a < n; a++) x[a] += l->position ? fgi_view_at2(&v, label, a) : fgi_view_at2(&v, a, label);
         return;
     }
-    const double *t = v.values, *mu = s->mu + s->mu_begin[l->factor];
+    const double *t = v.values, *mu = self->mu + self->mu_begin[l->factor];
     int64_t step = fgi_view_states(m, &v), mine = 0;
     int32_t n_axes = 0;
     for (int32_t q = 0; q < v.arity; q++) {
         const int32_t j = v.vars[q];
         step /= cards[j];
-        if (j < i) t += step * s->labels[j];
+        if (j < i) t += step * self->labels[j];
         else if (j == i) mine = step;
-        else h->axes[n_axes++] = (axis){step, cards[j], 0, mu, s->theta + m->s->unary_begin[j]};
+        else h->axes[n_axes++] = (axis){step, cards[j], 0, mu, self->theta + m->s->unary_begin[j]};
         mu += cards[j];
     }
     double *best = h->scratch;
@@ -189,60 +189,60 @@ static void add_given(const fgi_model *m, const srmp *s, hand *h, const fgi_link
         while (k < n_axes && ++h->axes[k].at == h->axes[k].n) h->axes[k++].at = 0;
         if (k >= n_axes) break;
     }
-    s->k->add(x, best, n);
+    self->k->add(x, best, n);
 }
 
 /* ---- one node ----------------------------------------------------------------------------------------------- */
 
 /* The best label given the earlier ones; factors that begin here speak through their messages. */
-static void decode(const fgi_model *m, srmp *s, hand *h, int32_t i) {
+static void decode(const fgi_model *m, srmp *self, hand *h, int32_t i) {
     fgi_assert(i >= 0 && i < m->s->n_vars);
     const int32_t n = m->s->cards[i];
     double *x = h->hat;
-    memcpy(x, s->theta + m->s->unary_begin[i], (size_t)n * sizeof *x);
+    memcpy(x, self->theta + m->s->unary_begin[i], (size_t)n * sizeof *x);
     for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++) {
-        const fgi_link *l = &s->links[at];
-        if (l->has_earlier) add_given(m, s, h, l, x);
-        else s->k->add(x, s->mu + l->mu, n);
+        const fgi_link *l = &self->links[at];
+        if (l->has_earlier) add_given(m, self, h, l, x);
+        else self->k->add(x, self->mu + l->mu, n);
     }
-    s->labels[i] = (int32_t)fgi_argmax_of(x, n);
+    self->labels[i] = (int32_t)fgi_argmax_of(x, n);
 }
 
 /* hat_i and the shares of the factors that come next; returns the maximum of hat_i. */
-static double distribute(const fgi_model *m, srmp *s, hand *h, int32_t i, int forward) {
+static double distribute(const fgi_model *m, srmp *self, hand *h, int32_t i, int forward) {
     fgi_assert(i >= 0 && i < m->s->n_vars);
     const int32_t n = m->s->cards[i];
     const int64_t n_links = m->s->adj_begin[i + 1] - m->s->adj_begin[i];
-    const fgi_link *links = s->links + m->s->adj_begin[i];
-    double *theta = s->theta + m->s->unary_begin[i];
-    const double top = fgi_reweight_sum(s->k, theta, n, s->mu, links, n_links, h->hat);
+    const fgi_link *links = self->links + m->s->adj_begin[i];
+    double *theta = self->theta + m->s->unary_begin[i];
+    const double top = fgi_reweight_sum(self->k, theta, n, self->mu, links, n_links, h->hat);
     if (top == -INFINITY) return top;
-    s->k->shift(h->hat, top, n);
+    self->k->shift(h->hat, top, n);
     for (int32_t a = 0; a < n; a++) {
         if (h->hat[a] > -INFINITY) continue;
         theta[a] = -INFINITY;
         h->hat[a] = 0;
-        for (int64_t e = 0; e < n_links; e++) s->mu[links[e].mu + a] = 0;
+        for (int64_t e = 0; e < n_links; e++) self->mu[links[e].mu + a] = 0;
     }
-    fgi_reweight_share(s->k, h->hat, n, s->mu, links, n_links, forward);
+    fgi_reweight_share(self->k, h->hat, n, self->mu, links, n_links, forward);
     return top;
 }
 
 /* Decoding costs about as much as the sweep it rides on, and labelings change slowly: after the first iterations, every
  * fourth. */
-static int decodes(const srmp *s, int64_t iteration) {
-    return s->stage == FORWARD && (iteration < 8 || iteration % 4 == 0);
+static int decodes(const srmp *self, int64_t iteration) {
+    return self->stage == FORWARD && (iteration < 8 || iteration % 4 == 0);
 }
 
-static int is_wanted(const srmp *s, const fgi_link *l) {
-    return s->collect_all || fgi_link_has_changed(l, s->stage == FORWARD);
+static int is_wanted(const srmp *self, const fgi_link *l) {
+    return self->collect_all || fgi_link_has_changed(l, self->stage == FORWARD);
 }
 
 /* What is taken out of a message counts once: at the first node of its factor, or where the model is infeasible. */
 static int counts(const fgi_link *l, double top) { return top == -INFINITY || !l->has_earlier; }
 
-static int32_t node_at(const fgi_model *m, const srmp *s, int64_t place) {
-    return (int32_t)(s->stage == FORWARD ? place : m->s->n_vars - 1 - place);
+static int32_t node_at(const fgi_model *m, const srmp *self, int64_t place) {
+    return (int32_t)(self->stage == FORWARD ? place : m->s->n_vars - 1 - place);
 }
 
 /* ---- several threads ----------------------------------------------------------------------------------------- */
@@ -256,10 +256,10 @@ typedef struct context {
 /* Looks at the model alone: links may be under construction. */
 static double visit_work(const void *of, int64_t i) {
     const fgi_model *m = ((const helpers *)of)->model;
-    const fgi_structure *st = m->s;
+    const fgi_structure *s = m->s;
     double work = FGI_FACTOR_WORK;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const fgi_view v = fgi_factor_view(m, st->adj[k]);
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const fgi_view v = fgi_factor_view(m, s->adj[k]);
         work += 0.5 * (double)(FGI_FACTOR_WORK + fgi_view_work(m, &v)); /* half of them in either direction */
     }
     return work;
@@ -268,19 +268,19 @@ static double visit_work(const void *of, int64_t i) {
 /* Returns 0 if the model is infeasible. */
 static int visit(const context *c, hand *h, int32_t i) {
     const fgi_model *m = c->m;
-    srmp *s = c->s;
-    helpers *t = s->helpers;
-    if (c->decodes) decode(m, s, h, i);
+    srmp *self = c->s;
+    helpers *t = self->helpers;
+    if (c->decodes) decode(m, self, h, i);
     for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++) {
-        const fgi_link *l = &s->links[at];
+        const fgi_link *l = &self->links[at];
         t->link_tops[at] = NAN;
-        if (!is_wanted(s, l)) continue;
+        if (!is_wanted(self, l)) continue;
         const fgi_view v = fgi_factor_view(m, l->factor);
-        const double top = collect(m, s, h, l, &v, m->s->cards[i]);
+        const double top = collect(m, self, h, l, &v, m->s->cards[i]);
         if (counts(l, top)) t->link_tops[at] = top;
         if (top == -INFINITY) return 0;
     }
-    t->tops[i] = distribute(m, s, h, i, s->stage == FORWARD);
+    t->tops[i] = distribute(m, self, h, i, self->stage == FORWARD);
     return t->tops[i] > -INFINITY;
 }
 
@@ -305,37 +305,38 @@ static void count_work(hand *h, fgi_info *info) {
 }
 
 /* What the visits have taken out, in the order of one thread. */
-static void add_up(const fgi_model *m, srmp *s) {
-    const helpers *t = s->helpers;
+static void add_up(const fgi_model *m, srmp *self) {
+    const helpers *t = self->helpers;
     for (int64_t place = 0; place < m->s->n_vars; place++) {
-        const int32_t i = node_at(m, s, place);
+        const int32_t i = node_at(m, self, place);
         for (int64_t at = m->s->adj_begin[i]; at < m->s->adj_begin[i + 1]; at++)
-            if (!isnan(t->link_tops[at])) fgi_progress_take(&s->progress, t->link_tops[at]);
-        fgi_progress_take(&s->progress, t->tops[i]);
+            if (!isnan(t->link_tops[at])) fgi_progress_take(&self->progress, t->link_tops[at]);
+        fgi_progress_take(&self->progress, t->tops[i]);
     }
 }
 
-static int sweep_in_waves(const fgi_model *m, srmp *s, fgi_info *info, int is_decoded) {
-    helpers *t = s->helpers;
-    context c = {m, s, is_decoded};
-    const int complete = fgi_waves_run(t->team.waves, t->team.pool, s->meter.deadline, visit_task, &c, NULL);
+static int sweep_in_waves(const fgi_model *m, srmp *self, fgi_info *info, int is_decoded) {
+    helpers *t = self->helpers;
+    context c = {m, self, is_decoded};
+    const int complete = fgi_waves_run(t->team.waves, t->team.pool, self->meter.deadline, visit_task, &c, NULL);
     for (int k = 0; k < t->team.threads; k++) count_work(&t->hands[k], info);
     if (atomic_load(&t->is_infeasible)) {
-        fgi_progress_take(&s->progress, -INFINITY);
+        fgi_progress_take(&self->progress, -INFINITY);
         return 1;
     }
     if (!complete) return 0;
-    add_up(m, s);
+    add_up(m, self);
     t->team.under_way = 0;
     return 1;
 }
 
-static int is_in_waves(const fgi_model *m, srmp *s) {
-    helpers *t = s->helpers;
+static int is_in_waves(const fgi_model *m, srmp *self) {
+    helpers *t = self->helpers;
     if (!t) return 0;
-    const int is_fresh = s->node == 0 && s->done < 0; /* a sweep that began without waves ends without */
-    fgi_team_ask(&t->team, m->s, s->entries, visit_work, t);
-    if (!t->team.under_way && is_fresh && fgi_team_has_waves(&t->team)) fgi_team_sweep(&t->team, s->stage == FORWARD);
+    const int is_fresh = self->node == 0 && self->done < 0; /* a sweep that began without waves ends without */
+    fgi_team_ask(&t->team, m->s, self->entries, visit_work, t);
+    if (!t->team.under_way && is_fresh && fgi_team_has_waves(&t->team))
+        fgi_team_sweep(&t->team, self->stage == FORWARD);
     return t->team.under_way;
 }
 
@@ -343,33 +344,33 @@ static int is_in_waves(const fgi_model *m, srmp *s) {
 
 /* One sweep in either direction, resumed where it paused. Returns 0 when the time is over; a maximum of -INFINITY ends
  * it early. */
-static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
-    const fgi_structure *st = m->s;
-    hand *h = &s->hand;
-    if (is_in_waves(m, s)) return sweep_in_waves(m, s, info, decodes(s, info->iterations));
-    for (; s->node < st->n_vars; s->node++, s->done = -1) {
-        const int32_t i = node_at(m, s, s->node), n = st->cards[i];
-        const int64_t n_links = st->adj_begin[i + 1] - st->adj_begin[i];
-        if (s->done < 0) {
-            if (decodes(s, info->iterations)) decode(m, s, h, i);
-            s->done = 0;
+static int sweep(const fgi_model *m, srmp *self, fgi_info *info) {
+    const fgi_structure *s = m->s;
+    hand *h = &self->hand;
+    if (is_in_waves(m, self)) return sweep_in_waves(m, self, info, decodes(self, info->iterations));
+    for (; self->node < s->n_vars; self->node++, self->done = -1) {
+        const int32_t i = node_at(m, self, self->node), n = s->cards[i];
+        const int64_t n_links = s->adj_begin[i + 1] - s->adj_begin[i];
+        if (self->done < 0) {
+            if (decodes(self, info->iterations)) decode(m, self, h, i);
+            self->done = 0;
         }
-        while (s->done < n_links) {
-            const fgi_link *l = &s->links[st->adj_begin[i] + s->done++];
-            if (!is_wanted(s, l)) continue;
+        while (self->done < n_links) {
+            const fgi_link *l = &self->links[s->adj_begin[i] + self->done++];
+            if (!is_wanted(self, l)) continue;
             const fgi_view v = fgi_factor_view(m, l->factor);
-            const double top = collect(m, s, h, l, &v, n);
+            const double top = collect(m, self, h, l, &v, n);
             const int64_t entries = h->entries;
             count_work(h, info);
-            if (counts(l, top)) fgi_progress_take(&s->progress, top);
+            if (counts(l, top)) fgi_progress_take(&self->progress, top);
             if (top == -INFINITY) return 1;
-            if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + entries)) return 0;
+            if (fgi_meter_spend(&self->meter, FGI_FACTOR_WORK + entries)) return 0;
         }
-        fgi_progress_take(&s->progress, distribute(m, s, h, i, s->stage == FORWARD));
-        if (s->progress.bound.forbidden) return 1;
-        if (fgi_meter_spend(&s->meter, FGI_FACTOR_WORK + n_links * n)) {
-            s->node++;
-            s->done = -1;
+        fgi_progress_take(&self->progress, distribute(m, self, h, i, self->stage == FORWARD));
+        if (self->progress.bound.forbidden) return 1;
+        if (fgi_meter_spend(&self->meter, FGI_FACTOR_WORK + n_links * n)) {
+            self->node++;
+            self->done = -1;
             return 0;
         }
     }
@@ -377,64 +378,64 @@ static int sweep(const fgi_model *m, srmp *s, fgi_info *info) {
 }
 
 /* The end of a sweep: what it found goes to the solver, and the next one begins. */
-static void end_sweep(fgi_solver *solver, srmp *s) {
+static void end_sweep(fgi_solver *solver, srmp *self) {
     const double constant = solver->model->s->constant;
-    if (fgi_sum_value(&s->progress.bound) == -INFINITY) {
+    if (fgi_sum_value(&self->progress.bound) == -INFINITY) {
         fgi_solver_bound(solver, -INFINITY);
         solver->info.status = FGI_INFEASIBLE;
-    } else if (s->stage == FORWARD) {
-        if (s->is_part || decodes(s, solver->info.iterations)) fgi_solver_consider(solver, s->labels);
-        s->collect_all = 0;
-        begin_sweep(s, BACKWARD, constant);
+    } else if (self->stage == FORWARD) {
+        if (self->is_part || decodes(self, solver->info.iterations)) fgi_solver_consider(solver, self->labels);
+        self->collect_all = 0;
+        begin_sweep(self, BACKWARD, constant);
     } else {
         solver->info.iterations++;
-        fgi_progress_report(solver, &s->progress);
-        begin_sweep(s, FORWARD, constant);
+        fgi_progress_report(solver, &self->progress);
+        begin_sweep(self, FORWARD, constant);
     }
 }
 
 static fgi_rc srmp_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    srmp *s = solver->state;
+    srmp *self = solver->state;
     const fgi_model *m = solver->model;
-    s->meter.every = FGI_CLOCK_WORK, s->meter.deadline = deadline;
-    if (s->stage == BUILD) {
-        if (!s->is_part && !fgi_first_labeling(&s->first, solver, NULL, deadline)) return FGI_OK;
-        if (solver->info.status != FGI_RUNNING || !build(m, s)) return FGI_OK;
-        begin_sweep(s, FORWARD, m->s->constant);
+    self->meter.every = FGI_CLOCK_WORK, self->meter.deadline = deadline;
+    if (self->stage == BUILD) {
+        if (!self->is_part && !fgi_first_labeling(&self->first, solver, NULL, deadline)) return FGI_OK;
+        if (solver->info.status != FGI_RUNNING || !build(m, self)) return FGI_OK;
+        begin_sweep(self, FORWARD, m->s->constant);
     }
     do {
-        if (!s->is_part && s->stage == FORWARD && s->node == 0 &&
-            !fgi_first_labeling(&s->first, solver, s->labels, deadline))
+        if (!self->is_part && self->stage == FORWARD && self->node == 0 &&
+            !fgi_first_labeling(&self->first, solver, self->labels, deadline))
             return FGI_OK;
         if (fgi_solver_done(solver)) return FGI_OK;
-        if (!sweep(m, s, &solver->info)) return FGI_OK;
-        end_sweep(solver, s);
+        if (!sweep(m, self, &solver->info)) return FGI_OK;
+        end_sweep(solver, self);
     } while (!fgi_solver_done(solver) &&
-        (s->stage == BACKWARD || (solver->info.iterations < iteration_limit && !fgi_meter_over(&s->meter))));
+        (self->stage == BACKWARD || (solver->info.iterations < iteration_limit && !fgi_meter_over(&self->meter))));
     return FGI_OK;
 }
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
 static hand make_hand(const fgi_model *m, fgi_arena *arena) {
-    const fgi_structure *st = m->s;
-    return (hand){.hat = fgi_take(arena, st->max_card, double),
+    const fgi_structure *s = m->s;
+    return (hand){.hat = fgi_take(arena, s->max_card, double),
         .scratch = fgi_take(arena, fgi_marginal_scratch(m), double),
-        .minus = fgi_take(arena, (int64_t)st->max_arity * st->max_card, double),
-        .g = fgi_take(arena, st->max_arity, const double *),
-        .axes = fgi_take(arena, st->max_arity, axis)};
+        .minus = fgi_take(arena, (int64_t)s->max_arity * s->max_card, double),
+        .g = fgi_take(arena, s->max_arity, const double *),
+        .axes = fgi_take(arena, s->max_arity, axis)};
 }
 
 /* Returns 0 without memory. */
-static int make_helpers(const fgi_solver *solver, srmp *s) {
-    const fgi_structure *st = solver->model->s;
-    helpers *t = s->helpers = fgi_calloc(1, sizeof *t);
+static int make_helpers(const fgi_solver *solver, srmp *self) {
+    const fgi_structure *s = solver->model->s;
+    helpers *t = self->helpers = fgi_calloc(1, sizeof *t);
     if (!t || !fgi_team_begin(&t->team, solver->pool, solver->settings.threads)) return 0;
     t->model = solver->model;
     t->hands = fgi_take_zero(&t->arena, t->team.threads, hand);
     for (int k = 0; k < t->team.threads && !t->arena.failed; k++) t->hands[k] = make_hand(solver->model, &t->arena);
-    t->link_tops = fgi_take(&t->arena, st->adj_begin[st->n_vars], double);
-    t->tops = fgi_take(&t->arena, st->n_vars, double);
+    t->link_tops = fgi_take(&t->arena, s->adj_begin[s->n_vars], double);
+    t->tops = fgi_take(&t->arena, s->n_vars, double);
     return !t->arena.failed;
 }
 
@@ -447,33 +448,33 @@ static void free_helpers(helpers *t) {
 
 static fgi_rc srmp_create(fgi_solver *solver, fgi_error *err) {
     const fgi_model *m = solver->model;
-    const fgi_structure *st = m->s;
-    srmp *s = fgi_calloc(1, sizeof *s);
-    solver->state = s;
-    if (!s) return fgi_no_memory(err);
-    if (st->max_arity > INT16_MAX)
+    const fgi_structure *s = m->s;
+    srmp *self = fgi_calloc(1, sizeof *self);
+    solver->state = self;
+    if (!self) return fgi_no_memory(err);
+    if (s->max_arity > INT16_MAX)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "trws takes factors of at most %d variables", INT16_MAX);
     const int64_t n_mu = fgi_dual_message_size(m);
-    s->k = fgi_kernels_get();
-    s->links = fgi_take(&s->arena, st->adj_begin[st->n_vars], fgi_link);
-    s->mu_begin = fgi_take(&s->arena, st->n_factors, int64_t);
-    s->mu = fgi_take_zero(&s->arena, n_mu, double);
-    s->theta = fgi_arena_copy(&s->arena, m->u->values, st->unary_begin[st->n_vars], sizeof *s->theta);
-    s->hand = make_hand(m, &s->arena);
-    s->labels = fgi_take_zero(&s->arena, st->n_vars, int32_t);
-    if (s->arena.failed || (solver->pool && !make_helpers(solver, s))) return fgi_no_memory(err);
-    fgi_dual_message_begin(m, s->mu_begin);
-    fgi_progress_init(&s->progress);
-    solver->info.memory = s->arena.bytes;
+    self->k = fgi_kernels_get();
+    self->links = fgi_take(&self->arena, s->adj_begin[s->n_vars], fgi_link);
+    self->mu_begin = fgi_take(&self->arena, s->n_factors, int64_t);
+    self->mu = fgi_take_zero(&self->arena, n_mu, double);
+    self->theta = fgi_arena_copy(&self->arena, m->u->values, s->unary_begin[s->n_vars], sizeof *self->theta);
+    self->hand = make_hand(m, &self->arena);
+    self->labels = fgi_take_zero(&self->arena, s->n_vars, int32_t);
+    if (self->arena.failed || (solver->pool && !make_helpers(solver, self))) return fgi_no_memory(err);
+    fgi_dual_message_begin(m, self->mu_begin);
+    fgi_progress_init(&self->progress);
+    solver->info.memory = self->arena.bytes;
     return FGI_OK;
 }
 
 static void srmp_destroy(fgi_solver *solver) {
-    srmp *s = solver->state;
-    free_helpers(s->helpers); /* first: one of its threads may be reading what follows */
-    fgi_first_free(s->first);
-    fgi_arena_free(&s->arena);
-    free(s);
+    srmp *self = solver->state;
+    free_helpers(self->helpers); /* first: one of its threads may be reading what follows */
+    fgi_first_free(self->first);
+    fgi_arena_free(&self->arena);
+    free(self);
 }
 
 static int64_t srmp_message_size(const fgi_solver *solver) { return fgi_dual_message_size(solver->model); }
@@ -481,24 +482,24 @@ static int64_t srmp_message_size(const fgi_solver *solver) { return fgi_dual_mes
 /* Between iterations D(mu) is the bound, if no label has been refuted (those have multiplier 0, which D does not know).
  */
 static fgi_rc srmp_messages(const fgi_solver *solver, double *mu) {
-    const srmp *s = solver->state;
+    const srmp *self = solver->state;
     const int64_t n = fgi_dual_message_size(solver->model);
     for (int64_t k = 0; k < n; k++)
-        mu[k] = s->mu[k] == -INFINITY ? 0 : s->mu[k]; /* collected, not yet refuted: a pause in mid-node */
+        mu[k] = self->mu[k] == -INFINITY ? 0 : self->mu[k]; /* collected, not yet refuted: a pause in mid-node */
     return FGI_OK;
 }
 
 static fgi_rc srmp_warm_start(fgi_solver *solver, const double *mu, fgi_error *err) {
-    srmp *s = solver->state;
+    srmp *self = solver->state;
     const int64_t n = fgi_dual_message_size(solver->model);
     fgi_rc rc = fgi_check_multipliers(mu, n, err);
     if (rc) return rc;
-    memcpy(s->mu, mu, (size_t)n * sizeof *mu);
-    s->meter.deadline = INFINITY;
-    if (s->stage == BUILD) build(solver->model, s);
-    begin_sweep(s, FORWARD, solver->model->s->constant);
-    s->collect_all = 1;
-    fgi_progress_restart(solver, &s->progress);
+    memcpy(self->mu, mu, (size_t)n * sizeof *mu);
+    self->meter.deadline = INFINITY;
+    if (self->stage == BUILD) build(solver->model, self);
+    begin_sweep(self, FORWARD, solver->model->s->constant);
+    self->collect_all = 1;
+    fgi_progress_restart(solver, &self->progress);
     return FGI_OK;
 }
 
@@ -512,48 +513,49 @@ static double largest(const double *scores, int32_t n) {
 }
 
 /* An iteration has begun and is not over. */
-static int is_amid(const srmp *s) {
-    return s->stage == BACKWARD || s->node > 0 || s->done >= 0 || (s->helpers && s->helpers->team.under_way);
+static int is_amid(const srmp *self) {
+    return self->stage == BACKWARD || self->node > 0 || self->done >= 0 ||
+        (self->helpers && self->helpers->team.under_way);
 }
 
 static void srmp_ready(fgi_solver *solver, int moves) {
-    srmp *s = solver->state;
+    srmp *self = solver->state;
     const double constant = solver->model->s->constant;
-    s->is_part = 1;
-    s->meter.deadline = INFINITY;
-    if (s->stage == BUILD) {
-        build(solver->model, s);
-        begin_sweep(s, FORWARD, constant);
+    self->is_part = 1;
+    self->meter.deadline = INFINITY;
+    if (self->stage == BUILD) {
+        build(solver->model, self);
+        begin_sweep(self, FORWARD, constant);
     }
-    while (is_amid(s)) {
-        const stage under_way = s->stage;
-        sweep(solver->model, s, &solver->info);
-        end_sweep(solver, s);
-        if (s->stage == under_way) begin_sweep(s, FORWARD, constant); /* infeasible: no sweep has begun */
+    while (is_amid(self)) {
+        const stage under_way = self->stage;
+        sweep(solver->model, self, &solver->info);
+        end_sweep(solver, self);
+        if (self->stage == under_way) begin_sweep(self, FORWARD, constant); /* infeasible: no sweep has begun */
     }
-    if (s->given_magnitude == 0) s->given_magnitude = s->progress.model_magnitude;
-    if (moves) s->progress.model_magnitude = s->given_magnitude;
-    fgi_progress_restart(solver, &s->progress);
+    if (self->given_magnitude == 0) self->given_magnitude = self->progress.model_magnitude;
+    if (moves) self->progress.model_magnitude = self->given_magnitude;
+    fgi_progress_restart(solver, &self->progress);
 }
 
 /* A label that was refuted stays so: it was by what is forbidden, and finite scores never move that. */
 static void srmp_moved(fgi_solver *solver, int32_t i) {
-    srmp *s = solver->state;
+    srmp *self = solver->state;
     const fgi_model *m = solver->model;
     const double *now = fgi_unary(m, i);
-    double *theta = s->theta + m->s->unary_begin[i];
+    double *theta = self->theta + m->s->unary_begin[i];
     for (int32_t a = 0; a < m->s->cards[i]; a++)
         if (theta[a] > -INFINITY) theta[a] = now[a];
-    s->progress.model_magnitude += largest(now, m->s->cards[i]);
+    self->progress.model_magnitude += largest(now, m->s->cards[i]);
 }
 
 static void srmp_belief(const fgi_solver *solver, int32_t i, double *out) {
-    const srmp *s = solver->state;
-    const fgi_structure *st = solver->model->s;
-    const int32_t n = st->cards[i];
-    memcpy(out, s->theta + st->unary_begin[i], (size_t)n * sizeof *out);
-    for (int64_t at = st->adj_begin[i]; s->stage != BUILD && at < st->adj_begin[i + 1]; at++) {
-        const double *mu = s->mu + s->links[at].mu;
+    const srmp *self = solver->state;
+    const fgi_structure *s = solver->model->s;
+    const int32_t n = s->cards[i];
+    memcpy(out, self->theta + s->unary_begin[i], (size_t)n * sizeof *out);
+    for (int64_t at = s->adj_begin[i]; self->stage != BUILD && at < s->adj_begin[i + 1]; at++) {
+        const double *mu = self->mu + self->links[at].mu;
         for (int32_t a = 0; a < n; a++) out[a] += mu[a] == -INFINITY ? 0 : mu[a];
     }
 }
@@ -564,12 +566,12 @@ static double *srmp_state(fgi_solver *solver, int64_t *n) {
 }
 
 static fgi_rc srmp_state_set(fgi_solver *solver, fgi_error *err) {
-    srmp *s = solver->state;
+    srmp *self = solver->state;
     const fgi_model *m = solver->model;
     (void)err;
-    memcpy(s->theta, m->u->values, (size_t)m->s->unary_begin[m->s->n_vars] * sizeof *s->theta);
-    begin_sweep(s, FORWARD, m->s->constant);
-    s->collect_all = 1;
+    memcpy(self->theta, m->u->values, (size_t)m->s->unary_begin[m->s->n_vars] * sizeof *self->theta);
+    begin_sweep(self, FORWARD, m->s->constant);
+    self->collect_all = 1;
     return FGI_OK;
 }
 

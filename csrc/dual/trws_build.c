@@ -25,66 +25,66 @@ typedef struct context {
 #define PREFETCH(p) ((void)(p))
 #endif
 
-static int32_t other_end(const fgi_structure *st, int32_t factor, int32_t var) {
-    fgi_assert(factor >= 0 && factor < st->n_factors);
-    const int32_t *vars = fgi_factor_vars(st, factor);
+static int32_t other_end(const fgi_structure *s, int32_t factor, int32_t var) {
+    fgi_assert(factor >= 0 && factor < s->n_factors);
+    const int32_t *vars = fgi_factor_vars(s, factor);
     return vars[0] ^ vars[1] ^ var; /* a branch would be mispredicted half of the time */
 }
 
 /* ---- blocks -------------------------------------------------------------------------------------------------- */
 
-static int64_t n_blocks(const fgi_structure *st) { return st->adj_begin[st->n_vars] / BLOCK_ENDS + 1; }
+static int64_t n_blocks(const fgi_structure *s) { return s->adj_begin[s->n_vars] / BLOCK_ENDS + 1; }
 
 /* The first node of a block: that with the first end, of which every block but the last has as many. */
-static int64_t first_node(const fgi_structure *st, int64_t block) {
-    int64_t low = 0, high = st->n_vars;
-    if (block == n_blocks(st)) return high;
+static int64_t first_node(const fgi_structure *s, int64_t block) {
+    int64_t low = 0, high = s->n_vars;
+    if (block == n_blocks(s)) return high;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (st->adj_begin[middle] < block * BLOCK_ENDS) low = middle + 1;
+        if (s->adj_begin[middle] < block * BLOCK_ENDS) low = middle + 1;
         else high = middle;
     }
     return low;
 }
 
-/* Some blocks more, by all threads; s->node is the next. Returns 1 when all are done, 0 when the time is over. */
-static int do_blocks(const fgi_model *m, trws *s, fgi_body body, void (*then)(context *, int64_t, int64_t)) {
-    fgi_pool *pool = s->team ? s->team->team.pool : NULL;
+/* Some blocks more, by all threads; self->node is the next. Returns 1 when all are done, 0 when the time is over. */
+static int do_blocks(const fgi_model *m, trws *self, fgi_body body, void (*then)(context *, int64_t, int64_t)) {
+    fgi_pool *pool = self->team ? self->team->team.pool : NULL;
     const int64_t n = n_blocks(m->s), some = BLOCKS_A_THREAD * (int64_t)fgi_pool_threads(pool);
-    context c = {m, s};
-    while (s->node < n) {
-        const int64_t count = n - s->node < some ? n - s->node : some;
+    context c = {m, self};
+    while (self->node < n) {
+        const int64_t count = n - self->node < some ? n - self->node : some;
         fgi_pool_run(pool, count, 1, body, &c);
-        if (then) then(&c, first_node(m->s, s->node), first_node(m->s, s->node + count));
-        s->node += count;
-        if (fgi_meter_over(&s->meter)) return 0;
+        if (then) then(&c, first_node(m->s, self->node), first_node(m->s, self->node + count));
+        self->node += count;
+        if (fgi_meter_over(&self->meter)) return 0;
     }
     return 1;
 }
 
 /* ---- numbers of earlier and later edges of each node ----------------------------------------------------------- */
 
-static void count_block(const fgi_model *m, trws *s, int64_t block) {
-    const fgi_structure *st = m->s;
-    const int64_t end = first_node(st, block + 1), last = st->adj_begin[end];
+static void count_block(const fgi_model *m, trws *self, int64_t block) {
+    const fgi_structure *s = m->s;
+    const int64_t end = first_node(s, block + 1), last = s->adj_begin[end];
     int64_t messages = 0;
-    for (int64_t i = first_node(st, block); i < end; i++) {
-        int64_t later = 0, unlike = 0, degree = st->adj_begin[i + 1] - st->adj_begin[i];
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-            if (k + FACTORS_AHEAD < last) PREFETCH(fgi_factor_vars(st, st->adj[k + FACTORS_AHEAD]));
-            const int32_t j = other_end(st, st->adj[k], (int32_t)i);
+    for (int64_t i = first_node(s, block); i < end; i++) {
+        int64_t later = 0, unlike = 0, degree = s->adj_begin[i + 1] - s->adj_begin[i];
+        for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+            if (k + FACTORS_AHEAD < last) PREFETCH(fgi_factor_vars(s, s->adj[k + FACTORS_AHEAD]));
+            const int32_t j = other_end(s, s->adj[k], (int32_t)i);
             const int64_t is_later = j > i;
-            unlike += st->cards[j] != st->cards[i];
+            unlike += s->cards[j] != s->cards[i];
             later += is_later;
-            messages += is_later * fgi_trws_message_size(st->cards[i], st->cards[j]);
+            messages += is_later * fgi_trws_message_size(s->cards[i], s->cards[j]);
         }
         const int few =
-            s->visit_few && st->cards[i] > 1 && st->cards[i] <= FGI_FEW && degree <= FGI_TRWS_FEW_DEGREE && !unlike;
-        s->few[i] = few ? (uint8_t)st->cards[i] : 0;
-        s->later_begin[i + 1] = later;
-        s->earlier_begin[i + 1] = degree - later;
+            self->visit_few && s->cards[i] > 1 && s->cards[i] <= FGI_FEW && degree <= FGI_TRWS_FEW_DEGREE && !unlike;
+        self->few[i] = few ? (uint8_t)s->cards[i] : 0;
+        self->later_begin[i + 1] = later;
+        self->earlier_begin[i + 1] = degree - later;
     }
-    s->block_message[block + 1] = messages;
+    self->block_message[block + 1] = messages;
 }
 
 static void count_blocks(void *of, int64_t begin, int64_t end, int worker) {
@@ -100,65 +100,65 @@ static void add_counts(context *c, int64_t begin, int64_t end) {
     }
 }
 
-int fgi_trws_count_edges(const fgi_model *m, trws *s) {
-    if (!do_blocks(m, s, count_blocks, add_counts)) return 0;
-    for (int64_t k = 0; k < n_blocks(m->s); k++) s->block_message[k + 1] += s->block_message[k];
-    s->node = 0;
-    s->stage = BUILD;
+int fgi_trws_count_edges(const fgi_model *m, trws *self) {
+    if (!do_blocks(m, self, count_blocks, add_counts)) return 0;
+    for (int64_t k = 0; k < n_blocks(m->s); k++) self->block_message[k + 1] += self->block_message[k];
+    self->node = 0;
+    self->stage = BUILD;
     return 1;
 }
 
-int fgi_trws_take_for_building(const fgi_structure *st, trws *s) {
-    s->block_message = fgi_calloc(n_blocks(st) + 1, sizeof *s->block_message);
-    s->edge_of = fgi_alloc(st->n_factors, sizeof *s->edge_of);
-    return s->block_message && s->edge_of;
+int fgi_trws_take_for_building(const fgi_structure *s, trws *self) {
+    self->block_message = fgi_calloc(n_blocks(s) + 1, sizeof *self->block_message);
+    self->edge_of = fgi_alloc(s->n_factors, sizeof *self->edge_of);
+    return self->block_message && self->edge_of;
 }
 
-void fgi_trws_end_building(trws *s) {
-    free(s->block_message);
-    free(s->edge_of);
-    s->block_message = NULL;
-    s->edge_of = NULL;
+void fgi_trws_end_building(trws *self) {
+    free(self->block_message);
+    free(self->edge_of);
+    self->block_message = NULL;
+    self->edge_of = NULL;
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------------- */
 
-static void build_edge(const fgi_model *m, trws *s, int64_t at, int32_t factor, int64_t message) {
-    const fgi_structure *st = m->s;
-    const int32_t *vars = fgi_factor_vars(st, factor), table = st->factor_table[factor];
-    edge *e = &s->edges[at];
+static void build_edge(const fgi_model *m, trws *self, int64_t at, int32_t factor, int64_t message) {
+    const fgi_structure *s = m->s;
+    const int32_t *vars = fgi_factor_vars(s, factor), table = s->factor_table[factor];
+    edge *e = &self->edges[at];
     e->factor = factor;
     e->lo = vars[0] < vars[1] ? vars[0] : vars[1];
     e->hi = vars[0] < vars[1] ? vars[1] : vars[0];
     e->form = m->t->any_reach && m->t->facts[table].reach ? FGI_TRWS_NEAR : FGI_TRWS_DENSE;
-    e->values = m->t->values + st->values_begin[table];
-    if (st->table_kind[table] != FGI_DENSE) {
-        e->values = fgi_trws_band(s, table);
-        const int friendly = st->table_kind[table] == FGI_POTTS && e->values[0] >= e->values[1];
+    e->values = m->t->values + s->values_begin[table];
+    if (s->table_kind[table] != FGI_DENSE) {
+        e->values = fgi_trws_band(self, table);
+        const int friendly = s->table_kind[table] == FGI_POTTS && e->values[0] >= e->values[1];
         e->form = friendly ? FGI_TRWS_POTTS : FGI_TRWS_IMPLICIT;
     }
-    int32_t row_var = vars[st->factor_transposed && st->factor_transposed[factor] ? 1 : 0];
+    int32_t row_var = vars[s->factor_transposed && s->factor_transposed[factor] ? 1 : 0];
     e->lo_rows = row_var == e->lo;
     e->to_hi = 0;
     e->message = message;
-    s->edge_of[factor] = (int32_t)at;
+    self->edge_of[factor] = (int32_t)at;
 }
 
-static void build_block(const fgi_model *m, trws *s, int64_t block) {
-    const fgi_structure *st = m->s;
-    const int64_t end = first_node(st, block + 1), last = st->adj_begin[end];
-    int64_t message = s->block_message[block];
-    for (int64_t i = first_node(st, block); i < end; i++) {
-        int64_t at = s->later_begin[i];
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
+static void build_block(const fgi_model *m, trws *self, int64_t block) {
+    const fgi_structure *s = m->s;
+    const int64_t end = first_node(s, block + 1), last = s->adj_begin[end];
+    int64_t message = self->block_message[block];
+    for (int64_t i = first_node(s, block); i < end; i++) {
+        int64_t at = self->later_begin[i];
+        for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
             if (k + FACTORS_AHEAD < last) {
-                PREFETCH(fgi_factor_vars(st, st->adj[k + FACTORS_AHEAD]));
-                PREFETCH(&st->factor_table[st->adj[k + FACTORS_AHEAD]]);
+                PREFETCH(fgi_factor_vars(s, s->adj[k + FACTORS_AHEAD]));
+                PREFETCH(&s->factor_table[s->adj[k + FACTORS_AHEAD]]);
             }
-            int32_t j = other_end(st, st->adj[k], (int32_t)i);
+            int32_t j = other_end(s, s->adj[k], (int32_t)i);
             if (j < i) continue;
-            build_edge(m, s, at++, st->adj[k], message);
-            message += fgi_trws_message_size(st->cards[i], st->cards[j]);
+            build_edge(m, self, at++, s->adj[k], message);
+            message += fgi_trws_message_size(s->cards[i], s->cards[j]);
         }
     }
 }
@@ -183,18 +183,18 @@ static void sort(int32_t *edges, int64_t n) {
 }
 
 /* The edges to earlier nodes, in the order of all edges. */
-static void link_block(const fgi_model *m, trws *s, int64_t block) {
-    const fgi_structure *st = m->s;
-    const int64_t end = first_node(st, block + 1), last = st->adj_begin[end];
-    for (int64_t i = first_node(st, block); i < end; i++) {
-        int32_t *earlier = s->earlier + s->earlier_begin[i];
-        const int64_t n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+static void link_block(const fgi_model *m, trws *self, int64_t block) {
+    const fgi_structure *s = m->s;
+    const int64_t end = first_node(s, block + 1), last = s->adj_begin[end];
+    for (int64_t i = first_node(s, block); i < end; i++) {
+        int32_t *earlier = self->earlier + self->earlier_begin[i];
+        const int64_t n_earlier = self->earlier_begin[i + 1] - self->earlier_begin[i];
         int64_t n = 0;
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-            if (k + FACTORS_AHEAD < last) PREFETCH(&s->edge_of[st->adj[k + FACTORS_AHEAD]]);
-            const int32_t at = s->edge_of[st->adj[k]];
+        for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+            if (k + FACTORS_AHEAD < last) PREFETCH(&self->edge_of[s->adj[k + FACTORS_AHEAD]]);
+            const int32_t at = self->edge_of[s->adj[k]];
             if (n < n_earlier) earlier[n] = at;
-            n += at < s->later_begin[i];
+            n += at < self->later_begin[i];
         }
         sort(earlier, n);
     }
@@ -212,17 +212,17 @@ static void link_blocks(void *of, int64_t begin, int64_t end, int worker) {
     for (int64_t k = begin; k < end; k++) link_block(c->m, c->s, c->s->node + k);
 }
 
-int fgi_trws_build_edges(const fgi_model *m, trws *s) {
-    const fgi_structure *st = m->s;
-    if (s->stage == BUILD) {
-        if (!do_blocks(m, s, build_blocks, NULL)) return 0;
-        s->node = 0;
-        s->stage = LINK;
+int fgi_trws_build_edges(const fgi_model *m, trws *self) {
+    const fgi_structure *s = m->s;
+    if (self->stage == BUILD) {
+        if (!do_blocks(m, self, build_blocks, NULL)) return 0;
+        self->node = 0;
+        self->stage = LINK;
     }
-    if (!do_blocks(m, s, link_blocks, NULL)) return 0;
-    fgi_trws_end_building(s);
-    s->look_ahead = fgi_trws_needs_look_ahead(st, s);
-    s->progress.model_magnitude = fgi_dual_magnitude(m, s->team ? s->team->team.pool : NULL);
+    if (!do_blocks(m, self, link_blocks, NULL)) return 0;
+    fgi_trws_end_building(self);
+    self->look_ahead = fgi_trws_needs_look_ahead(s, self);
+    self->progress.model_magnitude = fgi_dual_magnitude(m, self->team ? self->team->team.pool : NULL);
     return 1;
 }
 
@@ -230,31 +230,32 @@ int fgi_trws_build_edges(const fgi_model *m, trws *s) {
 
 /* Floats hold scores in units of the largest table entry and the largest weight, as powers of two. Returns 0 where sums
  * of scores could overflow them nevertheless. */
-int fgi_trws_set_units(const fgi_model *m, trws *s) {
+int fgi_trws_set_units(const fgi_model *m, trws *self) {
     enum {
         LEAST = -1000, /* exponent of a unit, at least: above those of subnormal numbers */
         SAFE = 100     /* exponent of what is counted in units, at most: those of floats end at 127 */
     };
-    const fgi_structure *st = m->s;
+    const fgi_structure *s = m->s;
     double table = 0, sum = 0, least_weight = INFINITY;
-    for (int64_t t = 0; t < st->n_tables; t++) {
+    for (int64_t t = 0; t < s->n_tables; t++) {
         const fgi_table_facts *facts = &m->t->facts[t];
-        if (st->table_kind[t] == FGI_DENSE && facts->max > -INFINITY)
+        if (s->table_kind[t] == FGI_DENSE && facts->max > -INFINITY)
             table = fgi_larger(table, fgi_larger(fabs(facts->max), fabs(facts->min_finite)));
     }
-    for (int64_t k = 0; k < st->unary_begin[st->n_vars]; k++)
+    for (int64_t k = 0; k < s->unary_begin[s->n_vars]; k++)
         if (m->u->values[k] > -INFINITY) sum += fabs(m->u->values[k]);
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        const fgi_table_facts *facts = &m->t->facts[st->factor_table[f]];
-        least_weight = fgi_smaller(least_weight, fgi_factor_weight(st, f));
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        const fgi_table_facts *facts = &m->t->facts[s->factor_table[f]];
+        least_weight = fgi_smaller(least_weight, fgi_factor_weight(s, f));
         if (facts->max > -INFINITY)
-            sum += fgi_factor_weight(st, f) * fgi_larger(fabs(facts->max), fabs(facts->min_finite));
+            sum += fgi_factor_weight(s, f) * fgi_larger(fabs(facts->max), fabs(facts->min_finite));
     }
     /* A weight that floats round to 0 would make numbers of what is forbidden. */
-    if (table == 0 || least_weight < ldexp(st->max_weight, -SAFE)) return 0;
-    const int of_table = ilogb(table) > LEAST ? ilogb(table) : LEAST, of_weight = ilogb(st->max_weight);
-    s->table_unit = ldexp(1, -of_table);
-    s->weight_unit = ldexp(1, -of_weight);
-    s->score_unit = ldexp(1, of_table + of_weight);
-    return isfinite(s->weight_unit) && isfinite(s->score_unit) && s->score_unit > 0 && sum < ldexp(s->score_unit, SAFE);
+    if (table == 0 || least_weight < ldexp(s->max_weight, -SAFE)) return 0;
+    const int of_table = ilogb(table) > LEAST ? ilogb(table) : LEAST, of_weight = ilogb(s->max_weight);
+    self->table_unit = ldexp(1, -of_table);
+    self->weight_unit = ldexp(1, -of_weight);
+    self->score_unit = ldexp(1, of_table + of_weight);
+    return isfinite(self->weight_unit) && isfinite(self->score_unit) && self->score_unit > 0 &&
+        sum < ldexp(self->score_unit, SAFE);
 }

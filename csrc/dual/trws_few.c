@@ -14,40 +14,39 @@
 
 /* ---- set-up -------------------------------------------------------------------------------------------------- */
 
-void fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s) {
-    for (int64_t t = 0; t < st->n_tables; t++) s->n_bands += st->table_kind[t] != FGI_DENSE;
-    if (s->n_bands == 0) return;
-    s->bands = fgi_take_zero(&s->arena, FGI_TRWS_BAND * s->n_bands, double);
-    s->band_of = fgi_take(&s->arena, st->n_tables, int32_t);
-    if (s->arena.failed) return;
+void fgi_trws_build_bands(const fgi_structure *s, fgi_trws *self) {
+    for (int64_t t = 0; t < s->n_tables; t++) self->n_bands += s->table_kind[t] != FGI_DENSE;
+    if (self->n_bands == 0) return;
+    self->bands = fgi_take_zero(&self->arena, FGI_TRWS_BAND * self->n_bands, double);
+    self->band_of = fgi_take(&self->arena, s->n_tables, int32_t);
+    if (self->arena.failed) return;
     int32_t at = 0;
-    for (int64_t t = 0; t < st->n_tables; t++) {
-        if (st->table_kind[t] == FGI_DENSE) continue;
-        const double p0 = st->params[2 * t], p1 = st->params[2 * t + 1];
-        s->band_of[t] = at++;
-        double *band = fgi_trws_band(s, t);
-        for (int32_t b = 0; b < FGI_FEW; b++) band[b] = band[-b] = fgi_implicit_at(st->table_kind[t], p0, p1, 0, b);
+    for (int64_t t = 0; t < s->n_tables; t++) {
+        if (s->table_kind[t] == FGI_DENSE) continue;
+        const double p0 = s->params[2 * t], p1 = s->params[2 * t + 1];
+        self->band_of[t] = at++;
+        double *band = fgi_trws_band(self, t);
+        for (int32_t b = 0; b < FGI_FEW; b++) band[b] = band[-b] = fgi_implicit_at(s->table_kind[t], p0, p1, 0, b);
     }
 }
 
 /* On a grid the edges of one node lie next to those of the node before, on a random graph hardly ever; and tables of
  * several cache lines each are read in jumps on a grid, too. */
-int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s) {
+int fgi_trws_needs_look_ahead(const fgi_structure *s, const fgi_trws *self) {
     enum {
         NEAR = 64,      /* edges apart: within what was read just now */
         CACHE = 1 << 20 /* bytes of a second-level cache */
     };
-    const int64_t table_bytes = 8 * st->values_begin[st->n_tables];
+    const int64_t table_bytes = 8 * s->values_begin[s->n_tables];
     int64_t jumps = 0, last = 0;
-    if (table_bytes > CACHE && st->max_card > 4) return 1;
-    for (int64_t i = 0; i < st->n_vars; i++) {
-        if (s->earlier_begin[i] == s->earlier_begin[i + 1]) continue;
-        const int64_t first = s->earlier[s->earlier_begin[i]];
+    if (table_bytes > CACHE && s->max_card > 4) return 1;
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        if (self->earlier_begin[i] == self->earlier_begin[i + 1]) continue;
+        const int64_t first = self->earlier[self->earlier_begin[i]];
         jumps += first - last > NEAR || last - first > NEAR;
         last = first;
     }
-    return jumps > st->n_vars / 4 &&
-        table_bytes + st->n_factors * (int64_t)(sizeof(fgi_trws_edge) + 8 * FGI_FEW) > CACHE;
+    return jumps > s->n_vars / 4 && table_bytes + s->n_factors * (int64_t)(sizeof(fgi_trws_edge) + 8 * FGI_FEW) > CACHE;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -242,8 +241,8 @@ INLINE_AVX2 vec times(vec v, double x, const int K) {
     return v;
 }
 
-INLINE_AVX2 vec product(const sweep *s, const fgi_trws_edge *e, int to_hi, vec h, const int weighted, const int K) {
-    const double w = weighted ? s->weights[e->factor] : 1;
+INLINE_AVX2 vec product(const sweep *few, const fgi_trws_edge *e, int to_hi, vec h, const int weighted, const int K) {
+    const double w = weighted ? few->weights[e->factor] : 1;
     const int by_rows = e->lo_rows == to_hi;
     table t = {.t = e->values, .stride = K, .w = w};
     if (e->form != FGI_TRWS_DENSE) {
@@ -252,12 +251,12 @@ INLINE_AVX2 vec product(const sweep *s, const fgi_trws_edge *e, int to_hi, vec h
         return product_rows(&t, 0, weighted, h, K);
     }
     if (K == 2) return product_binary(e->values, w, by_rows, h);
-    if (s->rounded) {
-        t.t_f32 = s->rounded + (e->values - s->values);
-        t.w *= s->weight_unit;
-        h = times(h, 1 / s->score_unit, K);
+    if (few->rounded) {
+        t.t_f32 = few->rounded + (e->values - few->values);
+        t.w *= few->weight_unit;
+        h = times(h, 1 / few->score_unit, K);
         h = by_rows ? product_rows(&t, 1, weighted, h, K) : product_cols(&t, 1, weighted, h, K);
-        return times(h, s->score_unit, K);
+        return times(h, few->score_unit, K);
     }
     return by_rows ? product_rows(&t, 0, weighted, h, K) : product_cols(&t, 0, weighted, h, K);
 }
@@ -265,8 +264,8 @@ INLINE_AVX2 vec product(const sweep *s, const fgi_trws_edge *e, int to_hi, vec h
 /* ---- one node ------------------------------------------------------------------------------------------------ */
 
 /* x plus the scores of edge e at the label its earlier end has been given. */
-INLINE_AVX2 vec add_slice(const sweep *s, const fgi_trws_edge *e, vec x, const int weighted, const int K) {
-    const int64_t label = s->labels[e->lo];
+INLINE_AVX2 vec add_slice(const sweep *few, const fgi_trws_edge *e, vec x, const int weighted, const int K) {
+    const int64_t label = few->labels[e->lo];
     vec slice;
     if (e->form != FGI_TRWS_DENSE) {
         slice = load(e->values - label, K);
@@ -280,21 +279,21 @@ INLINE_AVX2 vec add_slice(const sweep *s, const fgi_trws_edge *e, vec x, const i
         for (int b = 0; b < K; b++) column[b] = e->values[b * K + label];
         slice = load_message(column, K);
     }
-    if (weighted) EACH_PART(p) slice.part[p] = _mm256_mul_pd(_mm256_set1_pd(s->weights[e->factor]), slice.part[p]);
+    if (weighted) EACH_PART(p) slice.part[p] = _mm256_mul_pd(_mm256_set1_pd(few->weights[e->factor]), slice.part[p]);
     return add(x, slice, K);
 }
 
 /* The messages of node i over these edges, from its share `hat` of all that it was told. Returns 0 if one is -INFINITY
  * everywhere, else `tops` is the sum of the maxima that were taken off. */
-INLINE_AVX2 int send(const sweep *s, fgi_trws_edge *later, const int32_t *earlier, int64_t n, const vec hat,
+INLINE_AVX2 int send(const sweep *few, fgi_trws_edge *later, const int32_t *earlier, int64_t n, const vec hat,
     const int forward, const int weighted, const int K, double *tops) {
     for (int64_t k = 0; k < n; k++) {
-        fgi_trws_edge *e = forward ? &later[k] : &s->edges[earlier[k]];
-        double *message = s->messages + e->message;
+        fgi_trws_edge *e = forward ? &later[k] : &few->edges[earlier[k]];
+        double *message = few->messages + e->message;
         vec h = load_message(message, K);
         /* Where a message is -INFINITY, hat is, too, and so must be the difference: any finite number will do there. */
         EACH_PART(p) h.part[p] = _mm256_sub_pd(hat.part[p], _mm256_max_pd(h.part[p], _mm256_set1_pd(-DBL_MAX)));
-        const vec out = product(s, e, forward, h, weighted, K);
+        const vec out = product(few, e, forward, h, weighted, K);
         const v4d top = top_of(out, K);
         e->to_hi = (uint8_t)forward;
         if (_mm256_cvtsd_f64(top) == -INFINITY) return 0;
@@ -306,37 +305,37 @@ INLINE_AVX2 int send(const sweep *s, fgi_trws_edge *later, const int32_t *earlie
 
 /* All that happens at node i in one sweep. Returns 0 if a maximum is -INFINITY. */
 INLINE_AVX2 int visit(
-    const sweep *s, fgi_progress *progress, int32_t i, const int forward, const int weighted, const int K) {
-    fgi_trws_edge *const later_edges = s->edges + s->later_begin[i],
-                         *const later_end = s->edges + s->later_begin[i + 1];
-    const int32_t *const earlier_edges = s->earlier + s->earlier_begin[i],
-                         *const earlier_end = s->earlier + s->earlier_begin[i + 1];
-    const vec theta = close_lanes(load(s->unary + s->unary_begin[i], K), K);
+    const sweep *few, fgi_progress *progress, int32_t i, const int forward, const int weighted, const int K) {
+    fgi_trws_edge *const later_edges = few->edges + few->later_begin[i],
+                         *const later_end = few->edges + few->later_begin[i + 1];
+    const int32_t *const earlier_edges = few->earlier + few->earlier_begin[i],
+                         *const earlier_end = few->earlier + few->earlier_begin[i + 1];
+    const vec theta = close_lanes(load(few->unary + few->unary_begin[i], K), K);
     vec later = spread(0, K), given = theta;
     for (const fgi_trws_edge *e = later_edges; e < later_end; e++)
-        later = add(later, load_message(s->messages + e->message, K), K);
+        later = add(later, load_message(few->messages + e->message, K), K);
     /* With two labels dual/trws.c sums in another order: the earlier messages by themselves. */
     vec hat = add(later, theta, K), earlier = spread(0, K);
     for (const int32_t *k = earlier_edges; k < earlier_end; k++) {
-        const fgi_trws_edge *e = &s->edges[*k];
-        const vec message = load_message(s->messages + e->message, K);
+        const fgi_trws_edge *e = &few->edges[*k];
+        const vec message = load_message(few->messages + e->message, K);
         if (K == 2) earlier = add(earlier, message, K);
         else hat = add(hat, message, K);
-        if (forward) given = add_slice(s, e, given, weighted, K);
+        if (forward) given = add_slice(few, e, given, weighted, K);
     }
     if (K == 2) hat = add(hat, earlier, K);
     if (forward) { /* decode: the best label given those of earlier nodes and the messages from later ones */
         const int32_t best = argmax_of(add(given, later, K), K);
         double scores[8];
         EACH_PART(p) _mm256_storeu_pd(scores + 4 * p, given.part[p]);
-        s->labels[i] = best;
-        if (s->decoded) s->decoded[i] = scores[best];
+        few->labels[i] = best;
+        if (few->decoded) few->decoded[i] = scores[best];
         else fgi_sum_add(&progress->decoded, scores[best]);
     }
     const v4d top = top_of(hat, K);
     double tops = _mm256_cvtsd_f64(top);
     if (tops == -INFINITY || !forward) /* a bound uses nothing else of the forward sweep */
-        fgi_trws_take(progress, s->record, i, 0, tops);
+        fgi_trws_take(progress, few->record, i, 0, tops);
     if (tops == -INFINITY) return 0;
     hat = subtract(hat, top, K);
     const int64_t n_later = later_end - later_edges, n_earlier = earlier_end - earlier_edges;
@@ -344,73 +343,74 @@ INLINE_AVX2 int visit(
     EACH_PART(p) hat.part[p] = _mm256_mul_pd(weight, hat.part[p]);
     tops = 0;
     const int64_t n_sent = forward ? n_later : n_earlier;
-    if (!send(s, later_edges, earlier_edges, n_sent, hat, forward, weighted, K, &tops)) {
+    if (!send(few, later_edges, earlier_edges, n_sent, hat, forward, weighted, K, &tops)) {
         fgi_progress_take(progress, -INFINITY);
         return 0;
     }
-    if (!forward) fgi_trws_take(progress, s->record, i, 1, tops);
+    if (!forward) fgi_trws_take(progress, few->record, i, 1, tops);
     return 1;
 }
 
 /* Asks early for what node i will read (see fgi_trws.look_ahead): its edges, and some nodes later what they point to.
  * Those to later nodes, which lie one after the other, the hardware foresees, unless nodes come in the order of a list.
  */
-INLINE_AVX2 void ask_for_edges(const sweep *s, int64_t i, int listed) {
+INLINE_AVX2 void ask_for_edges(const sweep *few, int64_t i, int listed) {
     if (listed) {
-        __builtin_prefetch(&s->edges[s->later_begin[i]]);
-        __builtin_prefetch((const char *)&s->edges[s->later_begin[i + 1]] - 1);
-        __builtin_prefetch(s->unary + s->unary_begin[i]);
+        __builtin_prefetch(&few->edges[few->later_begin[i]]);
+        __builtin_prefetch((const char *)&few->edges[few->later_begin[i + 1]] - 1);
+        __builtin_prefetch(few->unary + few->unary_begin[i]);
     }
-    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++)
-        __builtin_prefetch(&s->edges[s->earlier[k]]);
+    for (int64_t k = few->earlier_begin[i]; k < few->earlier_begin[i + 1]; k++)
+        __builtin_prefetch(&few->edges[few->earlier[k]]);
 }
 
-INLINE_AVX2 void ask_for_table(const sweep *s, const fgi_trws_edge *e, const int K) {
+INLINE_AVX2 void ask_for_table(const sweep *few, const fgi_trws_edge *e, const int K) {
     if (e->form != FGI_TRWS_DENSE) return;
-    const char *t = s->rounded ? (const char *)(s->rounded + (e->values - s->values)) : (const char *)e->values;
-    for (int at = 0; at < K * K * (s->rounded ? 4 : 8); at += 64) __builtin_prefetch(t + at);
+    const char *t = few->rounded ? (const char *)(few->rounded + (e->values - few->values)) : (const char *)e->values;
+    for (int at = 0; at < K * K * (few->rounded ? 4 : 8); at += 64) __builtin_prefetch(t + at);
 }
 
-INLINE_AVX2 void ask_for_contents(const sweep *s, int64_t i, int listed, const int forward, const int K) {
-    if (listed && s->later_begin[i] < s->later_begin[i + 1]) {
-        const char *first = (const char *)(s->messages + s->edges[s->later_begin[i]].message),
-                   *last = (const char *)(s->messages + s->edges[s->later_begin[i + 1] - 1].message + K) - 1;
+INLINE_AVX2 void ask_for_contents(const sweep *few, int64_t i, int listed, const int forward, const int K) {
+    if (listed && few->later_begin[i] < few->later_begin[i + 1]) {
+        const char *first = (const char *)(few->messages + few->edges[few->later_begin[i]].message),
+                   *last = (const char *)(few->messages + few->edges[few->later_begin[i + 1] - 1].message + K) - 1;
         for (const char *at = first; at < last; at += 64) __builtin_prefetch(at);
         __builtin_prefetch(last);
     }
-    for (int64_t k = s->earlier_begin[i]; k < s->earlier_begin[i + 1]; k++) {
-        const fgi_trws_edge *e = &s->edges[s->earlier[k]];
-        __builtin_prefetch(s->messages + e->message);
-        if (!forward) ask_for_table(s, e, K);
+    for (int64_t k = few->earlier_begin[i]; k < few->earlier_begin[i + 1]; k++) {
+        const fgi_trws_edge *e = &few->edges[few->earlier[k]];
+        __builtin_prefetch(few->messages + e->message);
+        if (!forward) ask_for_table(few, e, K);
     }
-    for (int64_t k = s->later_begin[i]; forward && k < s->later_begin[i + 1]; k++) ask_for_table(s, &s->edges[k], K);
+    for (int64_t k = few->later_begin[i]; forward && k < few->later_begin[i + 1]; k++)
+        ask_for_table(few, &few->edges[k], K);
 }
 
 /* A task of one of several threads begins far from where the one before has ended, and there the first 16 visits take 3
  * to 5 times as long: on a grid of 500 x 500 a tenth (forwards) to two fifths (backwards) of half a row. So the last
  * visits of a task ask for what the next one begins with, a node each: first where its edges are, then what they point
  * to. */
-INLINE_AVX2 void ask_for_next(const fgi_model *m, const fgi_trws *state, const sweep *s, int64_t left,
+INLINE_AVX2 void ask_for_next(const fgi_model *m, const fgi_trws *state, const sweep *few, int64_t left,
     const int forward, const int weighted, const int K) {
     const int64_t cold = state->cold, ahead = state->then + (left > cold ? 2 : 1) * cold - left;
     if (ahead >= m->s->n_vars) return;
     const int32_t i = fgi_trws_node(m, state, ahead);
     if (left > cold) {
-        ask_for_edges(s, i, 1);
+        ask_for_edges(few, i, 1);
         return;
     }
-    ask_for_contents(s, i, 1, forward, K);
-    if (s->record) __builtin_prefetch(forward ? s->decoded + i : s->record + 2 * i, 1);
-    for (int64_t k = s->later_begin[i]; weighted && forward && k < s->later_begin[i + 1]; k++)
-        __builtin_prefetch(&s->weights[s->edges[k].factor]);
-    for (int64_t k = s->earlier_begin[i]; weighted && k < s->earlier_begin[i + 1]; k++)
-        __builtin_prefetch(&s->weights[s->edges[s->earlier[k]].factor]);
+    ask_for_contents(few, i, 1, forward, K);
+    if (few->record) __builtin_prefetch(forward ? few->decoded + i : few->record + 2 * i, 1);
+    for (int64_t k = few->later_begin[i]; weighted && forward && k < few->later_begin[i + 1]; k++)
+        __builtin_prefetch(&few->weights[few->edges[k].factor]);
+    for (int64_t k = few->earlier_begin[i]; weighted && k < few->earlier_begin[i + 1]; k++)
+        __builtin_prefetch(&few->weights[few->edges[few->earlier[k]].factor]);
 }
 
 /* ---- sweeps -------------------------------------------------------------------------------------------------- */
 
 INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, const int weighted, const int K) {
-    const sweep s = {.edges = state->edges,
+    const sweep few = {.edges = state->edges,
         .later_begin = state->later_begin,
         .earlier_begin = state->earlier_begin,
         .unary_begin = m->s->unary_begin,
@@ -433,14 +433,15 @@ INLINE_AVX2 int visits(const fgi_model *m, fgi_trws *state, const int forward, c
         const int64_t i = fgi_trws_node(m, state, node);
         if (state->few[i] != K) break;
         if (look_ahead && node + 2 * AHEAD < m->s->n_vars) { /* what comes after the end may be ours, too */
-            ask_for_edges(&s, fgi_trws_node(m, state, node + 2 * AHEAD), listed);
-            ask_for_contents(&s, fgi_trws_node(m, state, node + AHEAD), listed, forward, K);
+            ask_for_edges(&few, fgi_trws_node(m, state, node + 2 * AHEAD), listed);
+            ask_for_contents(&few, fgi_trws_node(m, state, node + AHEAD), listed, forward, K);
         }
-        if (n - node <= 2 * state->cold) ask_for_next(m, state, &s, n - node, forward, weighted, K);
+        if (n - node <= 2 * state->cold) ask_for_next(m, state, &few, n - node, forward, weighted, K);
         fgi_trws_enter(state, i);
-        possible = visit(&s, &state->progress, (int32_t)i, forward, weighted, K);
+        possible = visit(&few, &state->progress, (int32_t)i, forward, weighted, K);
         if (!possible) break;
-        const int64_t n_edges = s.later_begin[i + 1] - s.later_begin[i] + s.earlier_begin[i + 1] - s.earlier_begin[i];
+        const int64_t n_edges =
+            few.later_begin[i + 1] - few.later_begin[i] + few.earlier_begin[i + 1] - few.earlier_begin[i];
         work += n_edges * (K * K / 2 + 2 * FGI_LINK_WORK);
     }
     state->node = node;
@@ -463,12 +464,12 @@ DEFINE_VISITS(6)
 DEFINE_VISITS(7)
 DEFINE_VISITS(8)
 
-static int visit_few(const fgi_model *m, fgi_trws *s) {
+static int visit_few(const fgi_model *m, fgi_trws *self) {
     static fgi_trws_few_visits *const passes[2][FGI_FEW + 1] = {
         {NULL, NULL, backward_2, backward_3, backward_4, backward_5, backward_6, backward_7, backward_8},
         {NULL, NULL, forward_2, forward_3, forward_4, forward_5, forward_6, forward_7, forward_8}};
-    const int forward = s->stage == FORWARD;
-    return passes[forward][s->few[fgi_trws_node(m, s, s->node)]](m, s);
+    const int forward = self->stage == FORWARD;
+    return passes[forward][self->few[fgi_trws_node(m, self, self->node)]](m, self);
 }
 
 fgi_trws_few_visits *fgi_trws_few(const fgi_kernels *k) { return k == &fgi_kernels_scalar ? NULL : visit_few; }

@@ -30,12 +30,12 @@ static void free_one(fgi_trws_shared *t) {
     free(t);
 }
 
-void fgi_trws_shared_free(fgi_trws *s) {
-    for (int64_t k = 0; s->shared && k < s->n_shared; k++) free_one(s->shared[k]);
-    free(s->shared);
-    free(s->shared_by);
-    s->shared = NULL;
-    s->shared_by = NULL;
+void fgi_trws_shared_free(fgi_trws *self) {
+    for (int64_t k = 0; self->shared && k < self->n_shared; k++) free_one(self->shared[k]);
+    free(self->shared);
+    free(self->shared_by);
+    self->shared = NULL;
+    self->shared_by = NULL;
 }
 
 /* ---- set-up -------------------------------------------------------------------------------------------------- */
@@ -87,34 +87,35 @@ static fgi_trws_shared *make_one(const double *values, int32_t rows, int32_t col
 }
 
 /* Which tables; without the memory for that, none. */
-static void choose(const fgi_model *m, fgi_trws *s) {
-    const fgi_structure *st = m->s;
+static void choose(const fgi_model *m, fgi_trws *self) {
+    const fgi_structure *s = m->s;
     int64_t left = MOST_COPIES;
-    s->shared_by = fgi_calloc(st->n_tables, sizeof *s->shared_by);
-    if (!s->shared_by) return;
-    for (int64_t f = 0; f < st->n_factors; f++)
-        if (s->shared_by[st->factor_table[f]] < LEAST_FACTORS) s->shared_by[st->factor_table[f]]++;
-    for (int64_t t = 0; t < st->n_tables; t++) {
-        const int64_t entries = st->values_begin[t + 1] - st->values_begin[t];
-        const int pays = st->table_kind[t] == FGI_DENSE && !m->t->facts[t].reach && s->shared_by[t] == LEAST_FACTORS &&
-            entries >= LEAST_ENTRIES && entries <= MOST_ENTRIES && entries <= left;
-        s->shared_by[t] = pays ? (int32_t)++s->n_shared : 0;
+    self->shared_by = fgi_calloc(s->n_tables, sizeof *self->shared_by);
+    if (!self->shared_by) return;
+    for (int64_t f = 0; f < s->n_factors; f++)
+        if (self->shared_by[s->factor_table[f]] < LEAST_FACTORS) self->shared_by[s->factor_table[f]]++;
+    for (int64_t t = 0; t < s->n_tables; t++) {
+        const int64_t entries = s->values_begin[t + 1] - s->values_begin[t];
+        const int pays = s->table_kind[t] == FGI_DENSE && !m->t->facts[t].reach &&
+            self->shared_by[t] == LEAST_FACTORS && entries >= LEAST_ENTRIES && entries <= MOST_ENTRIES &&
+            entries <= left;
+        self->shared_by[t] = pays ? (int32_t)++self->n_shared : 0;
         left -= pays ? entries : 0;
     }
-    if (s->n_shared) s->shared = fgi_calloc(s->n_shared, sizeof(fgi_trws_shared *));
+    if (self->n_shared) self->shared = fgi_calloc(self->n_shared, sizeof(fgi_trws_shared *));
 }
 
-int fgi_trws_share_tables(const fgi_model *m, fgi_trws *s) {
-    const fgi_structure *st = m->s;
-    if (s->node == 0) choose(m, s);
-    while (s->shared && s->node < st->n_tables) {
-        const int64_t t = s->node++;
-        const int32_t *dims = st->dims + st->dims_begin[t];
-        if (!s->shared_by[t]) continue;
-        s->shared[s->shared_by[t] - 1] = make_one(m->t->values + st->values_begin[t], dims[0], dims[1]);
-        if (fgi_trws_out_of_time(s, 2 * (st->values_begin[t + 1] - st->values_begin[t]))) return 0;
+int fgi_trws_share_tables(const fgi_model *m, fgi_trws *self) {
+    const fgi_structure *s = m->s;
+    if (self->node == 0) choose(m, self);
+    while (self->shared && self->node < s->n_tables) {
+        const int64_t t = self->node++;
+        const int32_t *dims = s->dims + s->dims_begin[t];
+        if (!self->shared_by[t]) continue;
+        self->shared[self->shared_by[t] - 1] = make_one(m->t->values + s->values_begin[t], dims[0], dims[1]);
+        if (fgi_trws_out_of_time(self, 2 * (s->values_begin[t + 1] - s->values_begin[t]))) return 0;
     }
-    if (!s->shared) fgi_trws_shared_free(s);
+    if (!self->shared) fgi_trws_shared_free(self);
     return 1;
 }
 

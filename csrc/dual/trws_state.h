@@ -58,9 +58,9 @@ typedef struct fgi_trws_sums {
 typedef struct fgi_trws fgi_trws;
 typedef struct fgi_trws_team fgi_trws_team;
 typedef struct fgi_trws_shared fgi_trws_shared;
-/* Visits nodes from s->node on for as long as s->few says so and the clock need not be looked at. Returns 0 if a
+/* Visits nodes from self->node on for as long as self->few says so and the clock need not be looked at. Returns 0 if a
  * maximum was -INFINITY. */
-typedef int fgi_trws_few_visits(const fgi_model *m, fgi_trws *s);
+typedef int fgi_trws_few_visits(const fgi_model *m, fgi_trws *self);
 
 struct fgi_trws {
     const fgi_kernels *k;
@@ -122,9 +122,9 @@ struct fgi_trws {
 };
 
 /* The node at a place of the sweep under way. */
-static inline int32_t fgi_trws_node(const fgi_model *m, const fgi_trws *s, int64_t place) {
-    if (s->stage != FORWARD) place = m->s->n_vars - 1 - place;
-    return s->list ? s->list[place] : (int32_t)place;
+static inline int32_t fgi_trws_node(const fgi_model *m, const fgi_trws *self, int64_t place) {
+    if (self->stage != FORWARD) place = m->s->n_vars - 1 - place;
+    return self->list ? self->list[place] : (int32_t)place;
 }
 
 static inline void fgi_trws_add_sum(fgi_sum *to, const fgi_sum *from) {
@@ -140,12 +140,12 @@ static inline void fgi_trws_add_block(fgi_trws_sums *to, const fgi_progress *fro
 }
 
 /* To be called before a node is visited, unless visits are recorded. */
-static inline void fgi_trws_enter(fgi_trws *s, int64_t node) {
-    if (node / FGI_TRWS_BLOCK == s->block || s->record) return;
-    fgi_trws_add_block(&s->sums, &s->progress);
-    s->progress.bound = s->progress.decoded = (fgi_sum){0};
-    s->progress.magnitude = 0;
-    s->block = node / FGI_TRWS_BLOCK;
+static inline void fgi_trws_enter(fgi_trws *self, int64_t node) {
+    if (node / FGI_TRWS_BLOCK == self->block || self->record) return;
+    fgi_trws_add_block(&self->sums, &self->progress);
+    self->progress.bound = self->progress.decoded = (fgi_sum){0};
+    self->progress.magnitude = 0;
+    self->block = node / FGI_TRWS_BLOCK;
 }
 
 /* The two maxima of a node (its own, and the sum of those of its edges) go to the bound, or wait for their turn. */
@@ -155,33 +155,33 @@ static inline void fgi_trws_take(fgi_progress *progress, double *record, int64_t
 }
 
 /* Node i takes a label, which adds so much to the score. */
-static inline void fgi_trws_decode(fgi_trws *s, int32_t i, int32_t label, double score) {
-    s->labels[i] = label;
-    if (s->decoded) s->decoded[i] = score;
-    else fgi_sum_add(&s->progress.decoded, score);
+static inline void fgi_trws_decode(fgi_trws *self, int32_t i, int32_t label, double score) {
+    self->labels[i] = label;
+    if (self->decoded) self->decoded[i] = score;
+    else fgi_sum_add(&self->progress.decoded, score);
 }
 
 /* Counts work done; 1: the clock was looked at, and the time is over. */
-static inline int fgi_trws_out_of_time(fgi_trws *s, int64_t work) {
-    return fgi_meter_spend(&s->meter, work + FGI_LINK_WORK);
+static inline int fgi_trws_out_of_time(fgi_trws *self, int64_t work) {
+    return fgi_meter_spend(&self->meter, work + FGI_LINK_WORK);
 }
 
 /* dual/trws_build.c: stages COUNT, and BUILD and LINK. 0: the time is over. What they need, 0: no memory. */
-int fgi_trws_take_for_building(const fgi_structure *st, fgi_trws *s);
-void fgi_trws_end_building(fgi_trws *s);
-int fgi_trws_count_edges(const fgi_model *m, fgi_trws *s);
-int fgi_trws_build_edges(const fgi_model *m, fgi_trws *s);
-int fgi_trws_set_units(const fgi_model *m, fgi_trws *s); /* 0: floats are not safe */
+int fgi_trws_take_for_building(const fgi_structure *s, fgi_trws *self);
+void fgi_trws_end_building(fgi_trws *self);
+int fgi_trws_count_edges(const fgi_model *m, fgi_trws *self);
+int fgi_trws_build_edges(const fgi_model *m, fgi_trws *self);
+int fgi_trws_set_units(const fgi_model *m, fgi_trws *self); /* 0: floats are not safe */
 
 /* dual/trws_shared.c: stage SHARE, 0: the time is over. */
-int fgi_trws_share_tables(const fgi_model *m, fgi_trws *s);
-void fgi_trws_shared_free(fgi_trws *s);
+int fgi_trws_share_tables(const fgi_model *m, fgi_trws *self);
+void fgi_trws_shared_free(fgi_trws *self);
 /* What is known of a table that is shared; NULL: nothing, it is read whole. */
 static inline const fgi_trws_shared *fgi_trws_shared_table(
-    const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e) {
-    if (!s->shared || s->single || e->form != FGI_TRWS_DENSE) return NULL;
-    const int32_t number = s->shared_by[m->s->factor_table[e->factor]];
-    return number ? s->shared[number - 1] : NULL;
+    const fgi_model *m, const fgi_trws *self, const fgi_trws_edge *e) {
+    if (!self->shared || self->single || e->form != FGI_TRWS_DENSE) return NULL;
+    const int32_t number = self->shared_by[m->s->factor_table[e->factor]];
+    return number ? self->shared[number - 1] : NULL;
 }
 /* The max-plus product from a side of the table (0: h is about its rows), by the part begin .. end of that side's
  * labels: all parts together, each at least that of the others, are the product. `list` has room for a label more than
@@ -206,54 +206,54 @@ fgi_rc fgi_trws_state_set(fgi_solver *solver, fgi_error *err);
 /* dual/trws.c, for the messages: a max-plus product along an edge; all that comes before the first sweep; a new
  * iteration; the rest of a sweep of one that is under way, 0: none is. */
 void fgi_trws_product(
-    const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi, const double *h, double *out);
-void fgi_trws_set_up(const fgi_model *m, fgi_trws *s);
-void fgi_trws_begin(const fgi_solver *solver, fgi_trws *s);
+    const fgi_model *m, const fgi_trws *self, const fgi_trws_edge *e, int to_hi, const double *h, double *out);
+void fgi_trws_set_up(const fgi_model *m, fgi_trws *self);
+void fgi_trws_begin(const fgi_solver *solver, fgi_trws *self);
 /* The sweep whose turn it is begins, with messages that are there. */
-void fgi_trws_resume(const fgi_solver *solver, fgi_trws *s);
+void fgi_trws_resume(const fgi_solver *solver, fgi_trws *self);
 int fgi_trws_finish(fgi_solver *solver);
 
 /* dual/trws.c: all that happens at a node in one sweep. Returns 0 if a maximum is -INFINITY. And parts of it: hat (and,
  * decoding, given, which is returned at the best label) of the labels begin .. end of a node; an edge, whose maximum is
  * returned; of a product, what comes of the labels begin .. end at the end of the edge that fgi_trws_parts_source says:
  * 1, where it comes from (parts are to be joined by their maxima), 0, where it goes to. */
-int fgi_trws_visit(const fgi_model *m, fgi_trws *s, int32_t i);
+int fgi_trws_visit(const fgi_model *m, fgi_trws *self, int32_t i);
 int32_t fgi_trws_add_up(
-    const fgi_model *m, fgi_trws *s, int32_t i, int decoding, int32_t begin, int32_t end, double *liked);
-double fgi_trws_send(const fgi_model *m, fgi_trws *s, fgi_trws_edge *e, int to_hi, double weight);
-void fgi_trws_product_part(const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi, const double *h,
+    const fgi_model *m, fgi_trws *self, int32_t i, int decoding, int32_t begin, int32_t end, double *liked);
+double fgi_trws_send(const fgi_model *m, fgi_trws *self, fgi_trws_edge *e, int to_hi, double weight);
+void fgi_trws_product_part(const fgi_model *m, const fgi_trws *self, const fgi_trws_edge *e, int to_hi, const double *h,
     double *out, int32_t begin, int32_t end);
 
-static inline int fgi_trws_parts_source(const fgi_model *m, const fgi_trws *s, const fgi_trws_edge *e, int to_hi) {
-    return e->lo_rows == to_hi || fgi_trws_shared_table(m, s, e);
+static inline int fgi_trws_parts_source(const fgi_model *m, const fgi_trws *self, const fgi_trws_edge *e, int to_hi) {
+    return e->lo_rows == to_hi || fgi_trws_shared_table(m, self, e);
 }
 
-static inline fgi_trws_edge *fgi_trws_outgoing(const fgi_trws *s, int32_t i, int64_t k) {
-    return &s->edges[s->stage == FORWARD ? s->later_begin[i] + k : s->earlier[s->earlier_begin[i] + k]];
+static inline fgi_trws_edge *fgi_trws_outgoing(const fgi_trws *self, int32_t i, int64_t k) {
+    return &self->edges[self->stage == FORWARD ? self->later_begin[i] + k : self->earlier[self->earlier_begin[i] + k]];
 }
 
 /* How many messages node i sends in this sweep. */
-static inline int64_t fgi_trws_sends(const fgi_trws *s, int32_t i) {
-    const int64_t *begin = s->stage == FORWARD ? s->later_begin : s->earlier_begin;
+static inline int64_t fgi_trws_sends(const fgi_trws *self, int32_t i) {
+    const int64_t *begin = self->stage == FORWARD ? self->later_begin : self->earlier_begin;
     return begin[i + 1] - begin[i];
 }
 
 /* The part of hat that each of them gets. */
-static inline double fgi_trws_weight(const fgi_trws *s, int32_t i) {
-    const int64_t n_later = s->later_begin[i + 1] - s->later_begin[i],
-                  n_earlier = s->earlier_begin[i + 1] - s->earlier_begin[i];
+static inline double fgi_trws_weight(const fgi_trws *self, int32_t i) {
+    const int64_t n_later = self->later_begin[i + 1] - self->later_begin[i],
+                  n_earlier = self->earlier_begin[i + 1] - self->earlier_begin[i];
     return 1.0 / (double)(n_later > n_earlier ? n_later : n_earlier);
 }
 
 /* dual/trws_threads.c: sweeps by several threads, the same to the last bit. */
-int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s); /* 0: no memory */
-void fgi_trws_team_begin(const fgi_model *m, fgi_trws *s);       /* with what can be done beside the set-up */
+int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *self); /* 0: no memory */
+void fgi_trws_team_begin(const fgi_model *m, fgi_trws *self);       /* with what can be done beside the set-up */
 void fgi_trws_team_free(fgi_trws_team *t);
 /* The rest of a sweep by all threads, in waves where the graph has them wide enough, else node by node
  * (dual/trws_step.c). 1: complete, 0: the time is over, -1: one thread does it as well. */
-int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s);
+int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *self);
 /* A new sweep begins, however far the last one has come. */
-void fgi_trws_forget_sweep(fgi_trws *s);
+void fgi_trws_forget_sweep(fgi_trws *self);
 
 /* Doubles kept for the message of an edge: whole registers of four where the special case may read and write it. */
 static inline int64_t fgi_trws_message_size(int32_t card_a, int32_t card_b) {
@@ -261,13 +261,13 @@ static inline int64_t fgi_trws_message_size(int32_t card_a, int32_t card_b) {
     return most > 2 && most < FGI_FEW ? (most + 3) / 4 * 4 : most;
 }
 
-/* Makes the bands of all implicit tables; without memory, s->arena has failed. And the middle of one of them. */
-void fgi_trws_build_bands(const fgi_structure *st, fgi_trws *s);
-static inline double *fgi_trws_band(const fgi_trws *s, int64_t table) {
-    return s->bands + FGI_TRWS_BAND * (int64_t)s->band_of[table] + FGI_FEW - 1;
+/* Makes the bands of all implicit tables; without memory, self->arena has failed. And the middle of one of them. */
+void fgi_trws_build_bands(const fgi_structure *s, fgi_trws *self);
+static inline double *fgi_trws_band(const fgi_trws *self, int64_t table) {
+    return self->bands + FGI_TRWS_BAND * (int64_t)self->band_of[table] + FGI_FEW - 1;
 }
 
-int fgi_trws_needs_look_ahead(const fgi_structure *st, const fgi_trws *s);
+int fgi_trws_needs_look_ahead(const fgi_structure *s, const fgi_trws *self);
 
 /* The special case for these kernels, or NULL. */
 fgi_trws_few_visits *fgi_trws_few(const fgi_kernels *k);

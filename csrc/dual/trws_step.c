@@ -26,7 +26,7 @@ typedef struct walker {
     fgi_trws *s; /* shared by all threads: messages; thread 0 writes what is not an array */
     fgi_trws *w; /* its own scratch memory */
     fgi_trws_team *team;
-    int64_t place, done; /* as s->node and s->done */
+    int64_t place, done; /* as self->node and self->done */
     int32_t node;
     int64_t n_send; /* messages of the node */
     double weight;
@@ -185,25 +185,25 @@ static void walk(void *of, int me) {
 }
 
 /* Without the memory for it one thread does it. */
-static int is_worth_it(const fgi_structure *st, const fgi_trws *s) {
-    fgi_trws_team *t = s->team;
+static int is_worth_it(const fgi_structure *s, const fgi_trws *self) {
+    fgi_trws_team *t = self->team;
     int64_t most = 1;
-    if (s->entries < LEAST_WORK * st->n_vars) return 0;
-    for (int64_t i = 0; i < st->n_vars; i++)
-        if (st->adj_begin[i + 1] - st->adj_begin[i] > most) most = st->adj_begin[i + 1] - st->adj_begin[i];
+    if (self->entries < LEAST_WORK * s->n_vars) return 0;
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (s->adj_begin[i + 1] - s->adj_begin[i] > most) most = s->adj_begin[i + 1] - s->adj_begin[i];
     t->tops = fgi_alloc(most, sizeof *t->tops);
     return t->tops != NULL;
 }
 
-int fgi_trws_sweep_in_step(const fgi_model *m, fgi_trws *s) {
+int fgi_trws_sweep_in_step(const fgi_model *m, fgi_trws *self) {
     enum { MEETINGS = 2 }; /* for a node, at least */
-    fgi_trws_team *t = s->team;
-    if (t->in_step < 0) t->in_step = is_worth_it(m->s, s);
+    fgi_trws_team *t = self->team;
+    if (t->in_step < 0) t->in_step = is_worth_it(m->s, self);
     if (!t->in_step) return -1;
-    step c = {.m = m, .s = s};
-    fgi_trws_brief(m, s);
-    if (!fgi_walk_run(&c.walk, &t->team, MEETINGS * (m->s->n_vars - s->node), walk, &c)) return -1;
-    fgi_trws_count_left_out(s);
-    if (s->node == m->s->n_vars || s->progress.bound.forbidden) return 1;
+    step c = {.m = m, .s = self};
+    fgi_trws_brief(m, self);
+    if (!fgi_walk_run(&c.walk, &t->team, MEETINGS * (m->s->n_vars - self->node), walk, &c)) return -1;
+    fgi_trws_count_left_out(self);
+    if (self->node == m->s->n_vars || self->progress.bound.forbidden) return 1;
     return c.walk.crowded ? -1 : 0;
 }

@@ -25,10 +25,10 @@ struct fgi_trws_team {
 
 int64_t fgi_trws_edge_entries(const fgi_model *m, const fgi_trws_edge *e);
 /* Workers see the state as it is now. */
-void fgi_trws_brief(const fgi_model *m, const fgi_trws *s);
-void fgi_trws_count_left_out(const fgi_trws *s);
+void fgi_trws_brief(const fgi_model *m, const fgi_trws *self);
+void fgi_trws_count_left_out(const fgi_trws *self);
 /* The rest of a sweep by all threads, node by node. 1: complete, 0: the time is over, -1: nodes have too little work
  * for that. */
-int fgi_trws_sweep_in_step(const fgi_model *m, fgi_trws *s);
+int fgi_trws_sweep_in_step(const fgi_model *m, fgi_trws *self);
 
 #endif

@@ -10,11 +10,11 @@
 #include "dual/trws_team.h"
 #include "solver.h"
 
-static int64_t scratch_size(const fgi_structure *st) { return 8 * (int64_t)st->max_card + 3; }
+static int64_t scratch_size(const fgi_structure *s) { return 8 * (int64_t)s->max_card + 3; }
 
-int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *s) {
+int fgi_trws_team_create(const fgi_solver *solver, fgi_trws *self) {
     fgi_trws_team *t = fgi_calloc(1, sizeof *t);
-    s->team = t;
+    self->team = t;
     if (!t) return 0;
     const int threads = solver->settings.threads, has_team = fgi_team_begin(&t->team, solver->pool, threads);
     t->in_step = -1;
@@ -35,13 +35,13 @@ void fgi_trws_team_free(fgi_trws_team *t) {
     free(t);
 }
 
-void fgi_trws_brief(const fgi_model *m, const fgi_trws *s) {
-    fgi_trws_team *t = s->team;
+void fgi_trws_brief(const fgi_model *m, const fgi_trws *self) {
+    fgi_trws_team *t = self->team;
     const int64_t n = m->s->max_card;
     for (int k = 0; k < t->team.threads; k++) {
         fgi_trws *w = &t->workers[k];
         double *own = t->scratch + k * scratch_size(m->s);
-        *w = *s;
+        *w = *self;
         w->hat = own;
         w->h = own + n;
         w->given = t->team.own[k] = own + 2 * n;
@@ -56,8 +56,8 @@ void fgi_trws_brief(const fgi_model *m, const fgi_trws *s) {
 }
 
 /* After their work. */
-void fgi_trws_count_left_out(const fgi_trws *s) {
-    for (int k = 0; k < s->team->team.threads; k++) *s->left_out += *s->team->workers[k].left_out;
+void fgi_trws_count_left_out(const fgi_trws *self) {
+    for (int k = 0; k < self->team->team.threads; k++) *self->left_out += *self->team->workers[k].left_out;
 }
 
 /* ---- waves --------------------------------------------------------------------------------------------------- */
@@ -71,27 +71,27 @@ typedef fgi_trws_visits context;
 /* Looks at the model alone, because edges may be under construction. */
 static double visit_work(const void *c, int64_t i) {
     const fgi_model *m = ((const context *)c)->m;
-    const fgi_structure *st = m->s;
-    const double degree = (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
-    if (((const context *)c)->s->visit_few && st->cards[i] <= FGI_FEW)
+    const fgi_structure *s = m->s;
+    const double degree = (double)(s->adj_begin[i + 1] - s->adj_begin[i]);
+    if (((const context *)c)->s->visit_few && s->cards[i] <= FGI_FEW)
         return 8 + 12 * degree; /* measured: 40 to 70 ns a node of a grid */
-    double work = (FGI_LINK_WORK + st->cards[i]) * (degree + 1);
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const fgi_view v = fgi_factor_view(m, st->adj[k]);
+    double work = (FGI_LINK_WORK + s->cards[i]) * (degree + 1);
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const fgi_view v = fgi_factor_view(m, s->adj[k]);
         work += 0.5 * (double)(FGI_LINK_WORK + fgi_view_work(m, &v)); /* half of them in either direction */
     }
     return work;
 }
 
-void fgi_trws_team_begin(const fgi_model *m, fgi_trws *s) {
-    fgi_trws_team *t = s->team;
-    if (!t->team.maker) t->seen = (fgi_trws_visits){m, s}; /* its thread reads this */
-    fgi_team_ask(&t->team, m->s, s->entries, visit_work, &t->seen);
+void fgi_trws_team_begin(const fgi_model *m, fgi_trws *self) {
+    fgi_trws_team *t = self->team;
+    if (!t->team.maker) t->seen = (fgi_trws_visits){m, self}; /* its thread reads this */
+    fgi_team_ask(&t->team, m->s, self->entries, visit_work, &t->seen);
 }
 
-static int has_waves(const fgi_model *m, fgi_trws *s) {
-    fgi_trws_team *t = s->team;
-    fgi_trws_team_begin(m, s);
+static int has_waves(const fgi_model *m, fgi_trws *self) {
+    fgi_trws_team *t = self->team;
+    fgi_trws_team_begin(m, self);
     if (!fgi_team_has_waves(&t->team) || t->record) return t->team.waves != NULL;
     t->record = fgi_alloc(2 * m->s->n_vars, sizeof *t->record);
     t->decoded = fgi_alloc(m->s->n_vars, sizeof *t->decoded);
@@ -105,26 +105,26 @@ static int has_waves(const fgi_model *m, fgi_trws *s) {
 
 /* Asks for the first things that a later task reads: what follows the hardware foresees. Visits of nodes with few
  * labels ask for the rest (dual/trws_few.c), once it is known where that is. */
-static void ask_for(const fgi_model *m, const fgi_trws *s, int64_t place) {
+static void ask_for(const fgi_model *m, const fgi_trws *self, int64_t place) {
 #if defined(__GNUC__)
     enum {
         FIRST = 6,   /* visits whose data are asked for */
         LINE = 64,   /* bytes of a cache line */
         PER_LINE = 8 /* numbers of eight bytes in it */
     };
-    const int is_few = s->few[fgi_trws_node(m, s, place)] != 0;
+    const int is_few = self->few[fgi_trws_node(m, self, place)] != 0;
     for (int64_t k = place; is_few && k < place + FGI_TRWS_COLD && k < m->s->n_vars; k += PER_LINE) {
-        const int32_t i = fgi_trws_node(m, s, k);
-        __builtin_prefetch(&s->later_begin[i]);
-        __builtin_prefetch(&s->earlier_begin[i]);
+        const int32_t i = fgi_trws_node(m, self, k);
+        __builtin_prefetch(&self->later_begin[i]);
+        __builtin_prefetch(&self->earlier_begin[i]);
         __builtin_prefetch(&m->s->unary_begin[i]);
-        __builtin_prefetch(&s->labels[i]);
+        __builtin_prefetch(&self->labels[i]);
     }
     for (int64_t k = place; !is_few && k < place + FIRST && k < m->s->n_vars; k++) {
-        const int32_t i = fgi_trws_node(m, s, k);
-        const fgi_trws_edge *later = &s->edges[s->later_begin[i]];
-        const int has_later = s->later_begin[i] < s->later_begin[i + 1];
-        const char *message = (const char *)(s->messages + (has_later ? later->message : 0));
+        const int32_t i = fgi_trws_node(m, self, k);
+        const fgi_trws_edge *later = &self->edges[self->later_begin[i]];
+        const int has_later = self->later_begin[i] < self->later_begin[i + 1];
+        const char *message = (const char *)(self->messages + (has_later ? later->message : 0));
         __builtin_prefetch(fgi_unary(m, i));
         __builtin_prefetch(later);
         __builtin_prefetch(message);
@@ -132,7 +132,7 @@ static void ask_for(const fgi_model *m, const fgi_trws *s, int64_t place) {
     }
 #else
     (void)m;
-    (void)s;
+    (void)self;
     (void)place;
 #endif
 }
@@ -195,34 +195,34 @@ static void add_up_blocks(void *of, int64_t begin, int64_t end, int worker) {
 }
 
 static void add_up(context *c) {
-    fgi_trws *s = c->s;
-    const fgi_trws_team *t = s->team;
+    fgi_trws *self = c->s;
+    const fgi_trws_team *t = self->team;
     const int64_t n = (c->m->s->n_vars + FGI_TRWS_BLOCK - 1) / FGI_TRWS_BLOCK;
     for (int k = 0; k < t->team.threads; k++)
         if (t->workers[k].progress.bound.forbidden) {
-            fgi_progress_take(&s->progress, -INFINITY);
+            fgi_progress_take(&self->progress, -INFINITY);
             return;
         }
     fgi_pool_run(t->team.pool, n, n / (4 * t->team.threads) + 1, add_up_blocks, c);
     for (int64_t k = 0; k < n; k++) {
-        fgi_trws_add_block(&s->sums, &s->progress); /* what comes before: the constant, or the last block */
-        s->progress.bound = t->blocks[s->stage == FORWARD ? k : n - 1 - k].bound;
-        s->progress.decoded = t->blocks[s->stage == FORWARD ? k : n - 1 - k].decoded;
-        s->progress.magnitude = t->blocks[s->stage == FORWARD ? k : n - 1 - k].magnitude;
+        fgi_trws_add_block(&self->sums, &self->progress); /* what comes before: the constant, or the last block */
+        self->progress.bound = t->blocks[self->stage == FORWARD ? k : n - 1 - k].bound;
+        self->progress.decoded = t->blocks[self->stage == FORWARD ? k : n - 1 - k].decoded;
+        self->progress.magnitude = t->blocks[self->stage == FORWARD ? k : n - 1 - k].magnitude;
     }
 }
 
-static int sweep_in_waves(const fgi_model *m, fgi_trws *s) {
-    fgi_trws_team *t = s->team;
-    context c = {m, s};
-    s->list = fgi_waves_list(t->team.waves);
-    s->record = t->record;
-    s->decoded = t->decoded;
-    fgi_trws_brief(m, s);
-    s->list = NULL;
-    s->record = s->decoded = NULL;
-    int complete = fgi_waves_run(t->team.waves, t->team.pool, s->meter.deadline, visit_task, &c, NULL);
-    fgi_trws_count_left_out(s);
+static int sweep_in_waves(const fgi_model *m, fgi_trws *self) {
+    fgi_trws_team *t = self->team;
+    context c = {m, self};
+    self->list = fgi_waves_list(t->team.waves);
+    self->record = t->record;
+    self->decoded = t->decoded;
+    fgi_trws_brief(m, self);
+    self->list = NULL;
+    self->record = self->decoded = NULL;
+    int complete = fgi_waves_run(t->team.waves, t->team.pool, self->meter.deadline, visit_task, &c, NULL);
+    fgi_trws_count_left_out(self);
     for (int k = 0; k < t->team.threads; k++) complete |= t->workers[k].progress.bound.forbidden;
     if (!complete) return 0;
     add_up(&c);
@@ -230,13 +230,13 @@ static int sweep_in_waves(const fgi_model *m, fgi_trws *s) {
     return 1;
 }
 
-void fgi_trws_forget_sweep(fgi_trws *s) {
-    if (s->team) s->team->team.under_way = 0;
+void fgi_trws_forget_sweep(fgi_trws *self) {
+    if (self->team) self->team->team.under_way = 0;
 }
 
-int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *s) {
-    fgi_team *t = &s->team->team;
-    const int fresh = s->node == 0 && s->done < 0; /* a sweep that began without waves ends without */
-    if (!t->under_way && fresh && has_waves(m, s)) fgi_team_sweep(t, s->stage == FORWARD);
-    return t->under_way ? sweep_in_waves(m, s) : fgi_trws_sweep_in_step(m, s);
+int fgi_trws_sweep_together(const fgi_model *m, fgi_trws *self) {
+    fgi_team *t = &self->team->team;
+    const int fresh = self->node == 0 && self->done < 0; /* a sweep that began without waves ends without */
+    if (!t->under_way && fresh && has_waves(m, self)) fgi_team_sweep(t, self->stage == FORWARD);
+    return t->under_way ? sweep_in_waves(m, self) : fgi_trws_sweep_in_step(m, self);
 }

@@ -64,9 +64,10 @@ static void set_unit(assignment *e) {
     while (e->shift < MOST_SHIFT && room(e) < FGI_COST_LARGEST / 4) e->shift++;
 }
 
-static void set_limit(fgi_solver *s) {
-    assignment *e = s->state;
-    fgi_costs_limit(e->costs, fgi_costs_least(e->costs, fgi_solver_best(s) + SHARE * fgi_solver_tolerance(s)));
+static void set_limit(fgi_solver *solver) {
+    assignment *e = solver->state;
+    fgi_costs_limit(
+        e->costs, fgi_costs_least(e->costs, fgi_solver_best(solver) + SHARE * fgi_solver_tolerance(solver)));
 }
 
 /* ---- the whole problem ----------------------------------------------------------------------------------------- */
@@ -113,17 +114,17 @@ static void set_root(assignment *e, const fgi_model *model, fgi_placing *p) {
 /* ---- what is known --------------------------------------------------------------------------------------------- */
 
 /* A labeling of all variables, by the places of all things. */
-static void visit(fgi_solver *s) {
-    assignment *e = s->state;
-    const int64_t *begin = s->model->s->unary_begin;
+static void visit(fgi_solver *solver) {
+    assignment *e = solver->state;
+    const int64_t *begin = solver->model->s->unary_begin;
     for (int32_t i = 0; i < e->costs->n; i++)
         for (int32_t a = 0; a < e->costs->card[i]; a++)
             if (fgi_costs_alive(e->costs, i, a) && e->place[begin[i] + a] == e->where[i]) e->labels[i] = a;
     double score, above;
-    fgi_solver_consider(s, e->labels);
-    if (!fgi_model_score_above(s->model, e->labels, &score, &above, NULL) && score > -INFINITY)
+    fgi_solver_consider(solver, e->labels);
+    if (!fgi_model_score_above(solver->model, e->labels, &score, &above, NULL) && score > -INFINITY)
         e->left = fgi_larger(e->left, above);
-    set_limit(s);
+    set_limit(solver);
 }
 
 /* The least that a labeling can cost which was not visited, and how much of the tree is done with. */
@@ -144,15 +145,15 @@ static int64_t least_open(const assignment *e, double *explored) {
     return least;
 }
 
-static void report(fgi_solver *s) {
-    assignment *e = s->state;
+static void report(fgi_solver *solver) {
+    assignment *e = solver->state;
     double explored;
     const int64_t open = least_open(e, &explored), unit = (int64_t)1 << e->shift;
     const int64_t least = open >= room(e) ? e->costs->upper : e->costs->lower + (open + unit - 1) / unit;
-    const double best = fgi_larger(e->left, fgi_larger(fgi_solver_best(s), s->above));
-    s->info.explored = fgi_larger(s->info.explored, e->depth < 0 ? 1 : explored);
-    if (least >= FGI_COST_LARGEST) fgi_solver_bound(s, best); /* nothing was found, nothing is open */
-    else fgi_solver_bound(s, fgi_larger(fgi_costs_score(e->costs, least), best));
+    const double best = fgi_larger(e->left, fgi_larger(fgi_solver_best(solver), solver->above));
+    solver->info.explored = fgi_larger(solver->info.explored, e->depth < 0 ? 1 : explored);
+    if (least >= FGI_COST_LARGEST) fgi_solver_bound(solver, best); /* nothing was found, nothing is open */
+    else fgi_solver_bound(solver, fgi_larger(fgi_costs_score(e->costs, least), best));
 }
 
 /* ---- the tree -------------------------------------------------------------------------------------------------- */
@@ -165,10 +166,10 @@ static void enter(level *v) {
 
 /* Costs in steps tell scores apart: once a labeling was visited, others of its cost are better by rounding at most,
  * which a proof may neglect but beside a cutoff. Costs that are rounded down tell nothing. */
-static int find_alike(const fgi_solver *s) {
-    assignment *e = s->state;
+static int find_alike(const fgi_solver *solver) {
+    assignment *e = solver->state;
     level *root = &e->levels[0];
-    if (!e->costs->in_steps || (e->costs->error > 0 && s->settings.cutoff > -INFINITY)) return 1;
+    if (!e->costs->in_steps || (e->costs->error > 0 && solver->settings.cutoff > -INFINITY)) return 1;
     for (int kind = 0; kind < 2; kind++) {
         if (!fgi_alike_places_find(&root->problem, kind == 0, &e->arena, &e->alike[kind])) return 0;
         root->alike[kind] = 1;
@@ -176,21 +177,21 @@ static int find_alike(const fgi_solver *s) {
     return 1;
 }
 
-static fgi_rc begin(fgi_solver *s) {
-    assignment *e = s->state;
-    const double best = fgi_solver_best(s),
-                 scale = best > -INFINITY ? fgi_larger(fabs(best), s->info.unit) : s->info.unit;
-    fgi_rc rc = fgi_costs_create(s->model, best, 1e-12 * scale, &e->costs);
+static fgi_rc begin(fgi_solver *solver) {
+    assignment *e = solver->state;
+    const double best = fgi_solver_best(solver),
+                 scale = best > -INFINITY ? fgi_larger(fabs(best), solver->info.unit) : solver->info.unit;
+    fgi_rc rc = fgi_costs_create(solver->model, best, 1e-12 * scale, &e->costs);
     if (rc) return rc;
     if (e->costs->infeasible) {
         e->depth = -1;
         return FGI_OK;
     }
-    set_root(e, s->model, &e->levels[0].problem);
+    set_root(e, solver->model, &e->levels[0].problem);
     enter(&e->levels[0]);
-    if (!find_alike(s)) return FGI_NO_MEMORY;
-    s->info.nodes++;
-    s->info.memory = e->costs->bytes + e->arena.bytes;
+    if (!find_alike(solver)) return FGI_NO_MEMORY;
+    solver->info.nodes++;
+    solver->info.memory = e->costs->bytes + e->arena.bytes;
     return FGI_OK;
 }
 
@@ -244,85 +245,86 @@ static int is_promising(const assignment *e, level *v) {
 }
 
 /* One step of ascent, and what follows from it. */
-static void ascend(fgi_solver *s) {
-    assignment *e = s->state;
+static void ascend(fgi_solver *solver) {
+    assignment *e = solver->state;
     level *v = &e->levels[e->depth];
     int swept, closed;
-    s->info.entries_touched += fgi_placing_ascend(&v->problem, room(e), &swept, &closed);
+    solver->info.entries_touched += fgi_placing_ascend(&v->problem, room(e), &swept, &closed);
     if (swept && !closed) {
         for (int32_t k = 0; k < v->problem.m; k++)
             e->where[v->problem.thing[k]] = v->problem.place[v->problem.assigned[k]];
-        visit(s);
+        visit(solver);
     }
     if (closed) v->is_open = 0; /* without children */
-    else if (swept && !is_promising(e, v)) branch(e, v, &s->info.entries_touched);
+    else if (swept && !is_promising(e, v)) branch(e, v, &solver->info.entries_touched);
     if (!swept) return;
-    s->info.iterations++;
-    if (e->depth == 0) report(s);
+    solver->info.iterations++;
+    if (e->depth == 0) report(solver);
 }
 
 /* The next child of the node under way, or back to its parent. */
-static fgi_rc descend(fgi_solver *s) {
-    assignment *e = s->state;
+static fgi_rc descend(fgi_solver *solver) {
+    assignment *e = solver->state;
     level *v = &e->levels[e->depth];
     while (v->next < v->n_children && v->cost[v->next] >= room(e)) v->next++;
     if (v->next == v->n_children) {
         e->depth--;
-        report(s);
+        report(solver);
         return FGI_OK;
     }
     const int32_t k = v->child[v->next++], i = v->is_thing ? v->line : k, j = v->is_thing ? k : v->line;
     e->where[v->problem.thing[i]] = v->problem.place[j];
     if (v->problem.m == 1) {
-        visit(s);
+        visit(solver);
         return FGI_OK;
     }
     level *child = &e->levels[e->depth + 1];
     if (e->depth + 1 == e->made) {
         if (!fgi_placing_make(&child->problem, v->problem.m - 1, &e->arena)) return FGI_NO_MEMORY;
         e->made++;
-        s->info.memory = e->costs->bytes + e->arena.bytes;
+        solver->info.memory = e->costs->bytes + e->arena.bytes;
     }
     fgi_placing_restrict(&v->problem, i, j, &child->problem);
-    s->info.entries_touched += (int64_t)v->problem.m * v->problem.m * v->problem.m * v->problem.m / 4;
+    solver->info.entries_touched += (int64_t)v->problem.m * v->problem.m * v->problem.m * v->problem.m / 4;
     e->depth++;
     enter(child);
     memcpy(child->alike, v->alike, sizeof child->alike);
-    s->info.nodes++;
+    solver->info.nodes++;
     return FGI_OK;
 }
 
-static fgi_rc assignment_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
-    assignment *e = s->state;
+static fgi_rc assignment_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    assignment *e = solver->state;
     fgi_rc rc = FGI_OK;
-    fgi_solver_trivial_bound(s);
-    if (!e->costs && (rc = begin(s))) return rc;
+    fgi_solver_trivial_bound(solver);
+    if (!e->costs && (rc = begin(solver))) return rc;
     e->meter.deadline = deadline;
-    set_limit(s); /* a labeling may have come from outside */
-    s->info.paused = 0;
+    set_limit(solver); /* a labeling may have come from outside */
+    solver->info.paused = 0;
     while (e->depth >= 0 && !rc) {
-        const int64_t before = s->info.entries_touched;
-        if (e->levels[e->depth].is_open) ascend(s);
-        else rc = descend(s);
-        if (s->info.iterations >= iteration_limit || fgi_solver_done(s)) break;
-        s->info.paused = s->info.entries_touched >= s->pause_at;
-        if (s->info.paused || fgi_meter_spend(&e->meter, s->info.entries_touched - before)) break;
+        const int64_t before = solver->info.entries_touched;
+        if (e->levels[e->depth].is_open) ascend(solver);
+        else rc = descend(solver);
+        if (solver->info.iterations >= iteration_limit || fgi_solver_done(solver)) break;
+        solver->info.paused = solver->info.entries_touched >= solver->pause_at;
+        if (solver->info.paused || fgi_meter_spend(&e->meter, solver->info.entries_touched - before)) break;
     }
     if (rc || e->depth >= 0) return rc;
-    report(s);
-    if (!fgi_solver_done(s)) s->info.status = FGI_CONVERGED;
+    report(solver);
+    if (!fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED;
     return FGI_OK;
 }
 
-static fgi_rc assignment_create(fgi_solver *s, fgi_error *err) {
+static fgi_rc assignment_create(fgi_solver *solver, fgi_error *err) {
     assignment *e = fgi_calloc(1, sizeof *e);
-    const int64_t n = s->model->s->n_vars;
-    s->state = e;
+    const int64_t n = solver->model->s->n_vars;
+    solver->state = e;
     if (!e) return fgi_no_memory(err);
-    if (n == 0 || n > FGI_LAP_MOST || s->model->s->max_card > FGI_LAP_MOST || !fgi_costs_fit(s->model, MAX_ENTRIES))
+    if (n == 0 || n > FGI_LAP_MOST || solver->model->s->max_card > FGI_LAP_MOST ||
+        !fgi_costs_fit(solver->model, MAX_ENTRIES))
         return fgi_fail(
             err, FGI_UNSUPPORTED, -1, "assignment takes models of 1 to %d variables and labels", FGI_LAP_MOST);
-    fgi_rc rc = fgi_places_find(s->model, &e->arena, &e->place, &e->n_places, err);
+    fgi_rc rc = fgi_places_find(solver->model, &e->arena, &e->place, &e->n_places, err);
     if (rc) return rc;
     e->m = e->n_places > n ? e->n_places : (int32_t)n;
     if (e->m > FGI_LAP_MOST)
@@ -337,8 +339,8 @@ static fgi_rc assignment_create(fgi_solver *s, fgi_error *err) {
     return FGI_OK;
 }
 
-static void assignment_destroy(fgi_solver *s) {
-    assignment *e = s->state;
+static void assignment_destroy(fgi_solver *solver) {
+    assignment *e = solver->state;
     if (!e) return;
     fgi_costs_free(e->costs);
     fgi_arena_free(&e->arena);

@@ -208,36 +208,36 @@ static void blame(edac *e) {
 
 /* One labeling is left, but for variables that were dropped: the best of these, none of which costs less than the bound
  * of the node. */
-static void visit_labeling(fgi_solver *s) {
-    edac *e = s->state;
+static void visit_labeling(fgi_solver *solver) {
+    edac *e = solver->state;
     fgi_costs *c = e->costs;
     for (int32_t i = 0; i < c->n; i++) e->labels[i] = c->domain[c->begin[i]];
     fgi_costs_find_dropped(c, e->labels);
     if (c->n_drops) e->missed = fgi_larger(e->missed, fgi_costs_score(c, c->lower));
     e->left = fgi_larger(e->left, e->missed);
     double score, above;
-    fgi_solver_consider(s, e->labels);
-    e->unwanted += !fgi_solver_wanted(s);
-    if (!fgi_model_score_above(s->model, e->labels, &score, &above, NULL)) e->left = fgi_larger(e->left, above);
+    fgi_solver_consider(solver, e->labels);
+    e->unwanted += !fgi_solver_wanted(solver);
+    if (!fgi_model_score_above(solver->model, e->labels, &score, &above, NULL)) e->left = fgi_larger(e->left, above);
     c->work += c->n_slots;
 }
 
 /* Nothing is taken off a cutoff, but for rounding, once too many labelings were visited because of that. */
-static void set_limit(fgi_solver *s) {
-    edac *e = s->state;
-    double slack = SHARE * fgi_solver_tolerance(s);
-    if (e->unwanted >= MOST_UNWANTED && !fgi_solver_wanted(s)) slack = 2 * e->costs->error;
-    fgi_costs_limit(e->costs, fgi_costs_least(e->costs, fgi_solver_best(s) + slack));
+static void set_limit(fgi_solver *solver) {
+    edac *e = solver->state;
+    double slack = SHARE * fgi_solver_tolerance(solver);
+    if (e->unwanted >= MOST_UNWANTED && !fgi_solver_wanted(solver)) slack = 2 * e->costs->error;
+    fgi_costs_limit(e->costs, fgi_costs_least(e->costs, fgi_solver_best(solver) + slack));
 }
 
 /* All is searched. Scores are rounded, bounds are on what they were before: all labelings may be at the cutoff, and the
  * bound a little above. Else rounding hides the rest. */
-static fgi_status last_status(const fgi_solver *s) {
-    const edac *e = s->state;
+static fgi_status last_status(const fgi_solver *solver) {
+    const edac *e = solver->state;
     const int64_t least = e->costs->upper;
     const double open = least < FGI_COST_LARGEST ? fgi_costs_score(e->costs, least) : -INFINITY;
-    const int missed = fgi_larger(open, e->missed) > s->settings.cutoff;
-    return !fgi_solver_wanted(s) && !missed ? FGI_INFEASIBLE : FGI_CONVERGED;
+    const int missed = fgi_larger(open, e->missed) > solver->settings.cutoff;
+    return !fgi_solver_wanted(solver) && !missed ? FGI_INFEASIBLE : FGI_CONVERGED;
 }
 
 /* Every labeling is visited, or costs at least this. */
@@ -254,15 +254,15 @@ static int64_t least_open(const edac *e) {
 }
 
 /* After every iteration, whatever the slices: what is reported decides when a run ends. */
-static void report_bound(fgi_solver *s) {
-    edac *e = s->state;
+static void report_bound(fgi_solver *solver) {
+    edac *e = solver->state;
     const int64_t least = least_open(e);
-    const double best = fgi_larger(e->left, fgi_larger(fgi_solver_best(s), s->above));
+    const double best = fgi_larger(e->left, fgi_larger(fgi_solver_best(solver), solver->above));
     if (least == e->reported && best == e->reported_best) return;
     e->reported = least;
     e->reported_best = best;
-    if (least >= FGI_COST_LARGEST) fgi_solver_bound(s, best); /* nothing was found, nothing is open */
-    else fgi_solver_bound(s, fgi_larger(fgi_costs_score(e->costs, least), best));
+    if (least >= FGI_COST_LARGEST) fgi_solver_bound(solver, best); /* nothing was found, nothing is open */
+    else fgi_solver_bound(solver, fgi_larger(fgi_costs_score(e->costs, least), best));
 }
 
 /* The next node to visit, from the root. */
@@ -286,8 +286,8 @@ static int may_sweep(const edac *e) {
 }
 
 /* The network has settled. */
-static fgi_rc after_propagation(fgi_solver *s) {
-    edac *e = s->state;
+static fgi_rc after_propagation(fgi_solver *solver) {
+    edac *e = solver->state;
     fgi_costs *c = e->costs;
     if (e->phase == AT_ROOT) {
         c->n_trail = 0; /* what holds at the root holds everywhere */
@@ -308,7 +308,7 @@ static fgi_rc after_propagation(fgi_solver *s) {
             return FGI_OK;
         }
     }
-    s->info.iterations++;
+    solver->info.iterations++;
     if (c->lower > e->floor) e->floor = c->lower;
     if (c->conflict || e->floor >= c->upper) {
         blame(e);
@@ -318,72 +318,72 @@ static fgi_rc after_propagation(fgi_solver *s) {
     for (int32_t i = 0; i < c->n && !free_ones; i++) free_ones = has_choice(c, i);
     if (free_ones) return split(e);
     e->nodes++;
-    visit_labeling(s);
-    set_limit(s);
+    visit_labeling(solver);
+    set_limit(solver);
     return backtrack(e);
 }
 
 /* ---- the method ------------------------------------------------------------------------------------------------ */
 
-static fgi_rc begin(fgi_solver *s) {
-    edac *e = s->state;
-    const double best = fgi_solver_best(s);
-    const double scale = best > -INFINITY ? fgi_larger(fabs(best), s->info.unit) : s->info.unit;
-    fgi_rc rc = fgi_costs_create(s->model, best, 1e-12 * scale, &e->costs);
+static fgi_rc begin(fgi_solver *solver) {
+    edac *e = solver->state;
+    const double best = fgi_solver_best(solver);
+    const double scale = best > -INFINITY ? fgi_larger(fabs(best), solver->info.unit) : solver->info.unit;
+    fgi_rc rc = fgi_costs_create(solver->model, best, 1e-12 * scale, &e->costs);
     if (rc) return rc;
-    s->info.memory = e->costs->bytes;
+    solver->info.memory = e->costs->bytes;
     e->may_drop = e->costs->may_drop;
-    set_limit(s);
+    set_limit(solver);
     if (e->costs->infeasible) e->phase = FINISHED;
     return FGI_OK;
 }
 
-static fgi_rc edac_run(fgi_solver *s, double deadline, int64_t iteration_limit) {
-    edac *e = s->state;
+static fgi_rc edac_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
+    edac *e = solver->state;
     if (!e->costs) {
-        fgi_rc rc = begin(s);
+        fgi_rc rc = begin(solver);
         if (rc) return rc;
     }
     fgi_costs *c = e->costs;
-    set_limit(s); /* a labeling may have come from outside */
+    set_limit(solver); /* a labeling may have come from outside */
     while (e->phase != FINISHED) {
-        const int64_t iterations = s->info.iterations;
+        const int64_t iterations = solver->info.iterations;
         if (e->sweeping) {
             const int32_t before = c->sweeps;
             e->sweeping = !fgi_costs_sweep(c, CLOCK_WORK);
-            s->info.iterations += c->sweeps > before;
+            solver->info.iterations += c->sweeps > before;
         } else if (fgi_costs_propagate(c, CLOCK_WORK)) {
             if (may_sweep(e)) {
                 e->sweeping = 1;
                 continue;
             }
-            fgi_rc rc = c->failure ? c->failure : after_propagation(s);
+            fgi_rc rc = c->failure ? c->failure : after_propagation(solver);
             if (rc || c->failure) return rc ? rc : c->failure;
         }
-        if (s->info.iterations > iterations) {
-            report_bound(s);
-            if (s->info.iterations >= iteration_limit || fgi_solver_done(s)) break;
+        if (solver->info.iterations > iterations) {
+            report_bound(solver);
+            if (solver->info.iterations >= iteration_limit || fgi_solver_done(solver)) break;
         }
         if (c->work < CLOCK_WORK) continue;
-        s->info.entries_touched += WORK_COST * c->work;
+        solver->info.entries_touched += WORK_COST * c->work;
         c->work = 0;
-        s->info.paused = s->info.entries_touched >= s->pause_at;
-        if (s->info.paused || fgi_clock() >= deadline) break;
+        solver->info.paused = solver->info.entries_touched >= solver->pause_at;
+        if (solver->info.paused || fgi_clock() >= deadline) break;
     }
-    s->info.nodes = e->nodes;
-    s->info.explored = e->explored;
-    s->info.memory = c->bytes + e->open.bytes + c->trail_capacity * (int64_t)sizeof *c->trail;
-    if (e->phase == FINISHED) report_bound(s);
-    if (e->phase == FINISHED && !fgi_solver_done(s)) s->info.status = last_status(s);
+    solver->info.nodes = e->nodes;
+    solver->info.explored = e->explored;
+    solver->info.memory = c->bytes + e->open.bytes + c->trail_capacity * (int64_t)sizeof *c->trail;
+    if (e->phase == FINISHED) report_bound(solver);
+    if (e->phase == FINISHED && !fgi_solver_done(solver)) solver->info.status = last_status(solver);
     return FGI_OK;
 }
 
-static fgi_rc edac_create(fgi_solver *s, fgi_error *err) {
+static fgi_rc edac_create(fgi_solver *solver, fgi_error *err) {
     edac *e = fgi_calloc(1, sizeof *e);
-    s->state = e;
-    if (e) e->labels = fgi_calloc(s->model->s->n_vars, sizeof *e->labels);
+    solver->state = e;
+    if (e) e->labels = fgi_calloc(solver->model->s->n_vars, sizeof *e->labels);
     if (!e || !e->labels) return fgi_no_memory(err);
-    if (!fgi_costs_fit(s->model, MAX_ENTRIES))
+    if (!fgi_costs_fit(solver->model, MAX_ENTRIES))
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "the model is too large for edac");
     e->last_conflict = -1;
     e->most_dead_ends = 1;
@@ -392,8 +392,8 @@ static fgi_rc edac_create(fgi_solver *s, fgi_error *err) {
     return FGI_OK;
 }
 
-static void edac_destroy(fgi_solver *s) {
-    edac *e = s->state;
+static void edac_destroy(fgi_solver *solver) {
+    edac *e = solver->state;
     fgi_costs_free(e->costs);
     fgi_open_nodes_free(&e->open);
     free(e->stack);

@@ -198,18 +198,18 @@ end:
 }
 
 fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound, int32_t *exact, fgi_error *err) {
-    const fgi_structure *st = m->s;
-    for (int64_t i = 0; i < st->n_vars; i++)
-        if (st->cards[i] != 2)
+    const fgi_structure *s = m->s;
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (s->cards[i] != 2)
             return fgi_fail(
-                err, FGI_UNSUPPORTED, i, "variable %lld has %d labels; cuts need two", (long long)i, st->cards[i]);
-    for (int64_t k = 0; k < 2 * st->n_vars; k++)
+                err, FGI_UNSUPPORTED, i, "variable %lld has %d labels; cuts need two", (long long)i, s->cards[i]);
+    for (int64_t k = 0; k < 2 * s->n_vars; k++)
         if (m->u->values[k] == -INFINITY)
             return fgi_fail(err, FGI_UNSUPPORTED, k / 2, "variable %lld has a forbidden label", (long long)(k / 2));
-    roof_edge *edges = fgi_alloc(st->n_factors, sizeof *edges);
+    roof_edge *edges = fgi_alloc(s->n_factors, sizeof *edges);
     if (!edges) return fgi_no_memory(err);
     fgi_rc rc = FGI_OK;
-    for (int64_t f = 0; f < st->n_factors && !rc; f++) {
+    for (int64_t f = 0; f < s->n_factors && !rc; f++) {
         const fgi_view v = fgi_factor_view(m, f);
         if (v.arity != 2) rc = fgi_fail(err, FGI_UNSUPPORTED, f, "factor %lld is not pairwise", (long long)f);
         for (int c = 0; c < 4 && !rc; c++) {
@@ -222,12 +222,12 @@ fgi_rc fgi_roof(const fgi_model *m, double steps, int32_t *labels, double *bound
     }
     roof_result result;
     if (!rc &&
-        (rc = roof_solve((int32_t)st->n_vars, m->u->values, st->n_factors, edges, steps > 0 ? steps : INFINITY,
-             INFINITY, INFINITY, labels, &result)))
+        (rc = roof_solve((int32_t)s->n_vars, m->u->values, s->n_factors, edges, steps > 0 ? steps : INFINITY, INFINITY,
+             INFINITY, labels, &result)))
         fgi_fail(err, rc, -1, "out of memory");
     free(edges);
     if (rc) return rc;
-    *bound = result.bound + st->constant;
+    *bound = result.bound + s->constant;
     *exact = result.exact && result.finished;
     return FGI_OK;
 }

@@ -94,9 +94,9 @@ typedef struct binary {
     fgi_arena arena;         /* what does not grow */
 } binary;
 
-static inline int32_t binary_neighbour(const fgi_structure *st, int32_t f, int32_t i) {
-    fgi_assert(f >= 0 && f < st->n_factors);
-    const int32_t *vars = fgi_factor_vars(st, f);
+static inline int32_t binary_neighbour(const fgi_structure *s, int32_t f, int32_t i) {
+    fgi_assert(f >= 0 && f < s->n_factors);
+    const int32_t *vars = fgi_factor_vars(s, f);
     return vars[0] == i ? vars[1] : vars[0];
 }
 

@@ -54,20 +54,20 @@ static int sort_by_neighbour(const binary *b, int32_t *factors, int64_t n, int32
 
 /* Activates the factors between i and j, found by bisection in the adjacency of i. */
 static int activate_between(binary *b, int32_t i, int32_t j) {
-    const fgi_structure *st = b->model->s;
-    const int64_t n = st->adj_begin[i + 1] - st->adj_begin[i];
+    const fgi_structure *s = b->model->s;
+    const int64_t n = s->adj_begin[i + 1] - s->adj_begin[i];
     if (!b->ascending[i] && !b->by_neighbour[i]) {
-        b->by_neighbour[i] = fgi_copy(st->adj + st->adj_begin[i], n, sizeof(int32_t));
+        b->by_neighbour[i] = fgi_copy(s->adj + s->adj_begin[i], n, sizeof(int32_t));
         if (!b->by_neighbour[i] || !sort_by_neighbour(b, b->by_neighbour[i], n, i)) return 0;
     }
-    const int32_t *list = b->ascending[i] ? st->adj + st->adj_begin[i] : b->by_neighbour[i];
+    const int32_t *list = b->ascending[i] ? s->adj + s->adj_begin[i] : b->by_neighbour[i];
     int64_t low = 0, high = n;
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if (binary_neighbour(st, list[middle], i) < j) low = middle + 1;
+        if (binary_neighbour(s, list[middle], i) < j) low = middle + 1;
         else high = middle;
     }
-    for (; low < n && binary_neighbour(st, list[low], i) == j; low++)
+    for (; low < n && binary_neighbour(s, list[low], i) == j; low++)
         if (!activate(b, list[low])) return 0;
     return 1;
 }
@@ -75,12 +75,12 @@ static int activate_between(binary *b, int32_t i, int32_t j) {
 /* A variable with fewer factors than there are variables on looks at its factors, else at those variables: where all
  * have some factors, as in a sparse graph, the second would be quadratic. */
 int binary_turn_on(binary *b, int32_t i) {
-    const fgi_structure *st = b->model->s;
+    const fgi_structure *s = b->model->s;
     if (b->is_on[i]) return 1;
-    if (st->adj_begin[i + 1] - st->adj_begin[i] <= b->n_on) {
-        for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++)
-            if (b->is_on[binary_neighbour(st, st->adj[k], i)] && !activate(b, st->adj[k])) return 0;
-        b->work += st->adj_begin[i + 1] - st->adj_begin[i];
+    if (s->adj_begin[i + 1] - s->adj_begin[i] <= b->n_on) {
+        for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++)
+            if (b->is_on[binary_neighbour(s, s->adj[k], i)] && !activate(b, s->adj[k])) return 0;
+        b->work += s->adj_begin[i + 1] - s->adj_begin[i];
     } else {
         for (int64_t k = 0; k < b->n_on; k++)
             if (!activate_between(b, i, b->on[k])) return 0;

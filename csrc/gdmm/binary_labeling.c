@@ -12,9 +12,9 @@ enum {
 static int flip_work(const binary *b) { return b->rows.far ? FLIP_WORK_IN_ROWS : FLIP_WORK; }
 
 static void flip_by_adjacency(binary *b, int32_t i, double sign) {
-    const fgi_structure *st = b->model->s;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const int32_t f = st->adj[k];
+    const fgi_structure *s = b->model->s;
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const int32_t f = s->adj[k];
         const fgi_view v = fgi_factor_view(b->model, f);
         if (b->active[f >> 3] >> (f & 7) & 1) b->worth[v.vars[v.vars[0] == i]] += sign * binary_interaction(&v);
     }
@@ -30,9 +30,9 @@ static void flip_by_list(binary *b, int32_t i, double sign) {
 
 /* Variable i changes sides: its neighbours' worth follows. */
 static void flip(binary *b, int32_t i) {
-    const fgi_structure *st = b->model->s;
+    const fgi_structure *s = b->model->s;
     const double sign = b->labels[i] ? -1 : 1;
-    if (2 * b->degree[i] > st->adj_begin[i + 1] - st->adj_begin[i]) flip_by_adjacency(b, i, sign);
+    if (2 * b->degree[i] > s->adj_begin[i + 1] - s->adj_begin[i]) flip_by_adjacency(b, i, sign);
     else flip_by_list(b, i, sign);
     b->labels[i] = !b->labels[i];
     b->changed = 1;

@@ -4,20 +4,20 @@
 #include "gdmm/binary.h"
 
 int gdmm_binary_fits(const fgi_model *m) {
-    const fgi_structure *st = m->s;
-    if (st->max_arity != 2 || st->max_card != 2 || st->n_factors == 0) return 0;
-    for (int64_t i = 0; i < st->n_vars; i++)
-        if (st->cards[i] != 2) return 0;
-    for (int64_t k = 0; k < 2 * st->n_vars; k++)
+    const fgi_structure *s = m->s;
+    if (s->max_arity != 2 || s->max_card != 2 || s->n_factors == 0) return 0;
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (s->cards[i] != 2) return 0;
+    for (int64_t k = 0; k < 2 * s->n_vars; k++)
         if (m->u->values[k] == -INFINITY) return 0;
-    for (int64_t t = 0; t < st->n_tables; t++)
+    for (int64_t t = 0; t < s->n_tables; t++)
         if (m->t->facts[t].n_forbidden) return 0;
     return 1;
 }
 
 fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
-    const fgi_structure *st = solver->model->s;
-    const int64_t n = st->n_vars;
+    const fgi_structure *s = solver->model->s;
+    const int64_t n = s->n_vars;
     binary *b = fgi_calloc(1, sizeof *b);
     solver->state = b;
     if (!b) return fgi_no_memory(err);
@@ -38,7 +38,7 @@ fgi_rc binary_create(fgi_solver *solver, fgi_error *err) {
     b->ranking = fgi_take_zero(&b->arena, n, fgi_ranking *);
     b->positive_take = fgi_take_zero(&b->arena, n, int32_t);
     b->rows.begin = fgi_take_zero(&b->arena, n + 1, int64_t);
-    b->active = fgi_take_zero(&b->arena, (st->n_factors + 7) / 8, uint8_t);
+    b->active = fgi_take_zero(&b->arena, (s->n_factors + 7) / 8, uint8_t);
     b->labels = fgi_take_zero(&b->arena, n, int32_t);
     b->worth = fgi_take_zero(&b->arena, n, double);
     b->first = fgi_take(&b->arena, n, int32_t);
@@ -63,18 +63,18 @@ void binary_destroy(fgi_solver *solver) {
 /* ---- set-up: the one linear pass, in pieces ----------------------------------------------------------------- */
 
 static void fold_variable(binary *b, int64_t i) {
-    const fgi_structure *st = b->model->s;
+    const fgi_structure *s = b->model->s;
     const double *theta = fgi_unary(b->model, i);
     b->u[i] = theta[1] - theta[0];
     fgi_sum_add(&b->constant, theta[0]);
     b->ascending[i] = 1;
     int32_t before = -1;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1] && b->ascending[i]; k++) {
-        int32_t other = binary_neighbour(st, st->adj[k], (int32_t)i);
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1] && b->ascending[i]; k++) {
+        int32_t other = binary_neighbour(s, s->adj[k], (int32_t)i);
         if (other < before) b->ascending[i] = 0;
         before = other;
     }
-    b->work += st->adj_begin[i + 1] - st->adj_begin[i];
+    b->work += s->adj_begin[i + 1] - s->adj_begin[i];
 }
 
 static void fold_factor(binary *b, int64_t f) {
@@ -119,18 +119,18 @@ static int begin_bound_of_charges(binary *b) {
 
 /* The set-up: folds all tables and lists the positive factors of each variable. */
 int binary_set_up(fgi_solver *solver, binary *b) {
-    const fgi_structure *st = b->model->s;
+    const fgi_structure *s = b->model->s;
     switch (b->stage) {
     case FOLD:
-        if (!binary_each(b, st->n_vars, fold_variable)) return 1;
-        fgi_sum_add(&b->constant, st->constant);
-        for (int64_t i = 0; i < st->n_vars; i++) b->labels[i] = b->u[i] > 0; /* no factor yet: a first labeling */
+        if (!binary_each(b, s->n_vars, fold_variable)) return 1;
+        fgi_sum_add(&b->constant, s->constant);
+        for (int64_t i = 0; i < s->n_vars; i++) b->labels[i] = b->u[i] > 0; /* no factor yet: a first labeling */
         fgi_solver_consider(solver, b->labels);
         b->magnitude = 4 * gdmm_magnitude(b->model, NULL); /* the closed form takes differences of all entries */
         b->stage = COUNT;
         return 1;
     case COUNT:
-        if (!binary_each(b, st->n_factors, fold_factor)) return 1;
+        if (!binary_each(b, s->n_factors, fold_factor)) return 1;
         b->sweeps_first = binary_expects_most(solver, b);
         if (b->sweeps_first) return begin_bound_of_charges(b);
         if (!begin_fill(b)) return 0;
@@ -138,7 +138,7 @@ int binary_set_up(fgi_solver *solver, binary *b) {
         b->stage = FILL;
         return 1;
     default:
-        if (!binary_each(b, st->n_factors, fill_factor)) return 1;
+        if (!binary_each(b, s->n_factors, fill_factor)) return 1;
         return begin_bound_of_charges(b);
     }
 }

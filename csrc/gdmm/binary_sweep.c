@@ -37,17 +37,17 @@ enum { STALL_SWEEPS = 20 }; /* looked at together */
 
 /* Variables that could be on will be, and all factors between them and all positive ones that they have take part. */
 int binary_expects_most(const fgi_solver *solver, const binary *b) {
-    const fgi_structure *st = b->model->s;
+    const fgi_structure *s = b->model->s;
     double on = 0, factors = 0, positive = 0;
     if (solver->settings.sweep == FGI_OFF) return 0;
-    for (int64_t i = 0; i < st->n_vars; i++) {
+    for (int64_t i = 0; i < s->n_vars; i++) {
         if (!(b->u[i] + b->charge[i] > 0)) continue;
         on++;
-        factors += (double)(st->adj_begin[i + 1] - st->adj_begin[i]);
+        factors += (double)(s->adj_begin[i + 1] - s->adj_begin[i]);
         positive += (double)b->positive_begin[i + 1];
     }
-    const double both = on / (double)st->n_vars; /* probability that the other end of a factor is on, too, if one is */
-    return both * factors / 2 + (1 - both) * positive > MOST_EXPECTED * (double)st->n_factors;
+    const double both = on / (double)s->n_vars; /* probability that the other end of a factor is on, too, if one is */
+    return both * factors / 2 + (1 - both) * positive > MOST_EXPECTED * (double)s->n_factors;
 }
 
 /* Is it time for sweeps? Asked once after every certificate. */
@@ -78,9 +78,9 @@ static double share_of(const binary *b, int64_t i, double hat) {
 }
 
 int binary_begin_sweeps(fgi_solver *solver, binary *b) {
-    const fgi_structure *st = b->model->s;
+    const fgi_structure *s = b->model->s;
     binary_rows *r = &b->rows;
-    const int64_t n = st->n_vars, m = st->n_factors;
+    const int64_t n = s->n_vars, m = s->n_factors;
     r->far = fgi_take(&b->arena, m, int32_t);
     r->t = fgi_take(&b->arena, m, double);
     r->lambda = fgi_take(&b->arena, m, double);
@@ -124,9 +124,9 @@ static void pack_factor(binary *b, int64_t f) {
 }
 
 static void end_packing(binary *b) {
-    const fgi_structure *st = b->model->s;
-    for (int64_t i = 0; i < st->n_vars; i++) b->degree[i] = st->adj_begin[i + 1] - st->adj_begin[i];
-    memset(b->active, 0xff, (size_t)(st->n_factors + 7) / 8);
+    const fgi_structure *s = b->model->s;
+    for (int64_t i = 0; i < s->n_vars; i++) b->degree[i] = s->adj_begin[i + 1] - s->adj_begin[i];
+    memset(b->active, 0xff, (size_t)(s->n_factors + 7) / 8);
     free(b->rows.start);
     b->rows.start = NULL;
 }

@@ -12,32 +12,32 @@ static double rounding(int64_t n) { return 0x1p-53 * (double)(n + 2); }
 /* The maximum of the scores as they are: the closed form is rounded. */
 static double pair_maximum(const gdmm *g, int64_t f) {
     const gdmm_pair *t = &g->pairs[f];
-    const gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
+    const gdmm_slot *slot = &g->slots[fgi_factor_begin(g->model->s, f)], *r = slot + 1;
     double best = -INFINITY;
     for (int32_t a = 0; a < 2; a++)
         for (int32_t b = 0; b < 2; b++) {
-            if (GDMM_IS_FORBIDDEN(s->mu[a]) || GDMM_IS_FORBIDDEN(r->mu[b])) continue;
-            const double theta = t->at[a][b], value = theta - s->mu[a] - r->mu[b];
-            best = fgi_larger(best, value + rounding(3) * (fabs(theta) + fabs(s->mu[a]) + fabs(r->mu[b])));
+            if (GDMM_IS_FORBIDDEN(slot->mu[a]) || GDMM_IS_FORBIDDEN(r->mu[b])) continue;
+            const double theta = t->at[a][b], value = theta - slot->mu[a] - r->mu[b];
+            best = fgi_larger(best, value + rounding(3) * (fabs(theta) + fabs(slot->mu[a]) + fabs(r->mu[b])));
         }
     return best;
 }
 
 /* The largest multiplier of a slot. */
-static double largest_multiplier(const gdmm_slot *s) {
+static double largest_multiplier(const gdmm_slot *slot) {
     double largest = 0;
-    for (int32_t e = 0; e < s->n; e++)
-        if (!GDMM_IS_FORBIDDEN(s->mu[e])) largest = fgi_larger(largest, fabs(s->mu[e]));
+    for (int32_t e = 0; e < slot->n; e++)
+        if (!GDMM_IS_FORBIDDEN(slot->mu[e])) largest = fgi_larger(largest, fabs(slot->mu[e]));
     return largest;
 }
 
 static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     if (g->is_pair[f]) return pair_maximum(g, f);
     const fgi_view v = fgi_factor_view(g->model, f);
     for (int32_t k = 0; k < v.arity; k++) {
-        const gdmm_slot *s = &g->slots[fgi_factor_begin(st, f) + k];
-        w->messages[k] = (fgi_message){s->n, s->labels, s->mu};
+        const gdmm_slot *slot = &g->slots[fgi_factor_begin(s, f) + k];
+        w->messages[k] = (fgi_message){slot->n, slot->labels, slot->mu};
     }
     fgi_argmax found;
     const fgi_rc rc = gdmm_ask(g, w, &v, &g->active[f], &found);
@@ -48,21 +48,21 @@ static double factor_maximum(const gdmm *g, gdmm_worker *w, int64_t f) {
     if (found.state < 0 || found.value < -0.5 * GDMM_FORBIDDEN) return -INFINITY;
     /* A state whose value is v has a score of at most |v| and its multipliers: its error is no more than this one. */
     double magnitude = fabs(found.value);
-    for (int32_t k = 0; k < v.arity; k++) magnitude += 2 * largest_multiplier(&g->slots[fgi_factor_begin(st, f) + k]);
+    for (int32_t k = 0; k < v.arity; k++) magnitude += 2 * largest_multiplier(&g->slots[fgi_factor_begin(s, f) + k]);
     return found.value + rounding(v.arity + 1) * magnitude;
 }
 
 /* Every label with the error of its own sum; the label it is attained at is where a warm start begins. */
 static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
-    const fgi_structure *st = g->model->s;
-    const double *theta = g->theta + st->unary_begin[i];
+    const fgi_structure *s = g->model->s;
+    const double *theta = g->theta + s->unary_begin[i];
     int32_t n = 0, label = g->rounded[i];
     double best = -INFINITY;
-    const double error = rounding(st->adj_begin[i + 1] - st->adj_begin[i] + 1);
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const gdmm_slot *s = &g->slots[g->adj_slot[k]];
-        for (int32_t e = 0; e < s->n; e++) {
-            int32_t a = s->labels[e];
+    const double error = rounding(s->adj_begin[i + 1] - s->adj_begin[i] + 1);
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const gdmm_slot *slot = &g->slots[g->adj_slot[k]];
+        for (int32_t e = 0; e < slot->n; e++) {
+            int32_t a = slot->labels[e];
             if (!w->mark[a]) {
                 if (theta[a] == -INFINITY) continue;
                 w->mark[a] = 1;
@@ -70,8 +70,8 @@ static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
                 w->size[a] = fabs(theta[a]);
                 w->touched[n++] = a;
             }
-            w->sum[a] += s->mu[e];
-            w->size[a] += fabs(s->mu[e]);
+            w->sum[a] += slot->mu[e];
+            w->size[a] += fabs(slot->mu[e]);
         }
     }
     for (int32_t k = 0; k < n; k++) {
@@ -81,11 +81,11 @@ static double variable_maximum(gdmm *g, gdmm_worker *w, int64_t i) {
             label = w->touched[k];
         }
     }
-    if (g->sorted && st->cards[i] > n) { /* looks for the best label without a message, too */
-        const int32_t *sorted = g->sorted + st->unary_begin[i];
+    if (g->sorted && s->cards[i] > n) { /* looks for the best label without a message, too */
+        const int32_t *sorted = g->sorted + s->unary_begin[i];
         int32_t k = 0;
-        while (k < st->cards[i] && w->mark[sorted[k]]) k++;
-        if (k < st->cards[i] && theta[sorted[k]] > best) {
+        while (k < s->cards[i] && w->mark[sorted[k]]) k++;
+        if (k < s->cards[i] && theta[sorted[k]] > best) {
             best = theta[sorted[k]];
             label = sorted[k];
         }

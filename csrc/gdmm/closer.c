@@ -23,34 +23,34 @@ enum {
 };
 
 static fgi_loose_marginals open(
-    const gdmm *g, const gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
+    const gdmm *g, const gdmm_sweep *sweep, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     return (fgi_loose_marginals){.view = v,
         .slices = g->tables[v->table].slices,
         .variable = l->position,
-        .delta = gdmm_sweep_other(s, v, l),
-        .peaks = gdmm_sweep_peaks(g, s, v, l),
+        .delta = gdmm_sweep_other(sweep, v, l),
+        .peaks = gdmm_sweep_peaks(g, sweep, v, l),
         .scratch = d->worker->oracle};
 }
 
-static int64_t bound_marginal(const gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
+static int64_t bound_marginal(const gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
     const int64_t slot = gdmm_sweep_slot(g, l);
-    fgi_loose_marginals m = open(g, s, d, v, l);
-    s->cap[slot] = fgi_loose_bounds(&m, s->rows[slot], s->mu + l->mu);
+    fgi_loose_marginals m = open(g, sweep, d, v, l);
+    sweep->cap[slot] = fgi_loose_bounds(&m, sweep->rows[slot], sweep->mu + l->mu);
     return m.touched;
 }
 
-int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
-    const int64_t touched = bound_marginal(g, s, d, v, l);
-    if (s->cap[gdmm_sweep_slot(g, l)] > -INFINITY)
+int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, const fgi_view *v, const fgi_link *l) {
+    const int64_t touched = bound_marginal(g, sweep, d, v, l);
+    if (sweep->cap[gdmm_sweep_slot(g, l)] > -INFINITY)
         gdmm_table_note(g, v, touched, 1); /* the first messages are constant */
     return touched;
 }
 
 /* The message of a link with a cap, at the n labels picked. */
-static void look_at_link(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l, double cap, int32_t n) {
+static void look_at_link(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, const fgi_link *l, double cap, int32_t n) {
     const fgi_view v = fgi_factor_view(g->model, l->factor);
-    fgi_loose_marginals m = open(g, s, d, &v, l);
-    double *out = s->mu + l->mu;
+    fgi_loose_marginals m = open(g, sweep, d, &v, l);
+    double *out = sweep->mu + l->mu;
     for (int32_t k = 0; k < n; k++) {
         const int32_t a = d->pick[k];
         if (fgi_loose_is_open(&m, cap, a, out[a])) out[a] = fgi_loose_exact(&m, a);
@@ -60,32 +60,33 @@ static void look_at_link(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l
 }
 
 /* The messages of the factors of i, and hat, exact at the n labels picked. */
-static void look_closely(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t n) {
-    const fgi_structure *st = g->model->s;
-    for (int32_t k = 0; k < n; k++) d->hat[d->pick[k]] = g->theta[st->unary_begin[i] + d->pick[k]];
-    for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
-        const fgi_link *l = &s->links[e];
-        const double cap = s->cap[gdmm_sweep_slot(g, l)];
-        const double *out = s->mu + l->mu;
-        if (cap > -INFINITY) look_at_link(g, s, d, l, cap, n);
+static void look_closely(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, int32_t i, int32_t n) {
+    const fgi_structure *s = g->model->s;
+    for (int32_t k = 0; k < n; k++) d->hat[d->pick[k]] = g->theta[s->unary_begin[i] + d->pick[k]];
+    for (int64_t e = s->adj_begin[i]; e < s->adj_begin[i + 1]; e++) {
+        const fgi_link *l = &sweep->links[e];
+        const double cap = sweep->cap[gdmm_sweep_slot(g, l)];
+        const double *out = sweep->mu + l->mu;
+        if (cap > -INFINITY) look_at_link(g, sweep, d, l, cap, n);
         for (int32_t k = 0; k < n; k++) d->hat[d->pick[k]] += out[d->pick[k]];
     }
 }
 
 /* The n labels picked are looked at, as far as they reach the bar; what they have raises it. */
-static void look_at(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t n, double margin, double *bar) {
+static void look_at(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, int32_t i, int32_t n, double margin, double *bar) {
     int32_t kept = 0;
     for (int32_t k = 0; k < n; k++)
         if (d->hat[d->pick[k]] > *bar - margin) d->pick[kept++] = d->pick[k];
-    look_closely(g, s, d, i, kept);
+    look_closely(g, sweep, d, i, kept);
     for (int32_t k = 0; k < kept; k++) *bar = fgi_larger(*bar, d->hat[d->pick[k]]);
 }
 
 /* About `most` labels, those with the largest hat. */
-static void look_at_best(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t most, double margin, double *bar) {
+static void look_at_best(
+    gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, int32_t i, int32_t most, double margin, double *bar) {
     double below;
     const int32_t n = fgi_sliced_largest(d->hat, g->model->s->cards[i], most, d->pick, &below);
-    look_at(g, s, d, i, n, margin, bar);
+    look_at(g, sweep, d, i, n, margin, bar);
 }
 
 /* Entries that a close look at one label reads, and those that all bounds have been made of; of bounds that can be made
@@ -97,46 +98,46 @@ typedef struct effort {
 
 static int is_listed(const gdmm *g, const fgi_view *v) { return fgi_sliced_is_listed(g->tables[v->table].slices); }
 
-static effort measure_effort(const gdmm *g, const gdmm_sweep *s, int32_t i) {
-    const fgi_structure *st = g->model->s;
+static effort measure_effort(const gdmm *g, const gdmm_sweep *sweep, int32_t i) {
+    const fgi_structure *s = g->model->s;
     effort sum = {0};
-    for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
+    for (int64_t e = s->adj_begin[i]; e < s->adj_begin[i + 1]; e++) {
         const int64_t slot = g->adj_slot[e];
-        if (s->cap[slot] == -INFINITY) continue;
-        const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
+        if (sweep->cap[slot] == -INFINITY) continue;
+        const fgi_view v = fgi_factor_view(g->model, s->adj[e]);
         sum.is_open = 1;
         if (is_listed(g, &v)) continue;
-        sum.label += (int64_t)v.rows + v.cols - st->cards[i];
-        sum.rows += (int64_t)s->rows[slot] * st->cards[i];
+        sum.label += (int64_t)v.rows + v.cols - s->cards[i];
+        sum.rows += (int64_t)sweep->rows[slot] * s->cards[i];
     }
     return sum;
 }
 
 /* Bounds from more rows, of all factors that have bounds. */
-static void widen(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
-    const fgi_structure *st = g->model->s;
-    const int32_t card = st->cards[i];
-    memcpy(d->hat, g->theta + st->unary_begin[i], (size_t)card * sizeof(double));
-    for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
+static void widen(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, int32_t i) {
+    const fgi_structure *s = g->model->s;
+    const int32_t card = s->cards[i];
+    memcpy(d->hat, g->theta + s->unary_begin[i], (size_t)card * sizeof(double));
+    for (int64_t e = s->adj_begin[i]; e < s->adj_begin[i + 1]; e++) {
         const int64_t slot = g->adj_slot[e];
-        const fgi_view v = fgi_factor_view(g->model, st->adj[e]);
-        if (s->cap[slot] > -INFINITY && !is_listed(g, &v)) {
+        const fgi_view v = fgi_factor_view(g->model, s->adj[e]);
+        if (sweep->cap[slot] > -INFINITY && !is_listed(g, &v)) {
             const int32_t all = v.rows + v.cols - card;
-            s->rows[slot] = 2 * WIDER * s->rows[slot] < all ? WIDER * s->rows[slot] : all;
-            const int64_t touched = bound_marginal(g, s, d, &v, &s->links[e]);
-            if (s->rows[slot] == all)
-                s->rows[slot] = all / NARROWER > GDMM_LEAST_ROWS ? all / NARROWER : GDMM_LEAST_ROWS; /* next time */
+            sweep->rows[slot] = 2 * WIDER * sweep->rows[slot] < all ? WIDER * sweep->rows[slot] : all;
+            const int64_t touched = bound_marginal(g, sweep, d, &v, &sweep->links[e]);
+            if (sweep->rows[slot] == all)
+                sweep->rows[slot] = all / NARROWER > GDMM_LEAST_ROWS ? all / NARROWER : GDMM_LEAST_ROWS; /* next time */
             gdmm_table_note(g, &v, touched, 0);
             d->entries += touched;
         }
-        g->kernels->add(d->hat, s->mu + s->links[e].mu, card);
+        g->kernels->add(d->hat, sweep->mu + sweep->links[e].mu, card);
     }
 }
 
-static void narrow(const gdmm *g, gdmm_sweep *s, int32_t i) {
-    const fgi_structure *st = g->model->s;
-    for (int64_t e = st->adj_begin[i]; e < st->adj_begin[i + 1]; e++) {
-        int32_t *rows = &s->rows[g->adj_slot[e]];
+static void narrow(const gdmm *g, gdmm_sweep *sweep, int32_t i) {
+    const fgi_structure *s = g->model->s;
+    for (int64_t e = s->adj_begin[i]; e < s->adj_begin[i + 1]; e++) {
+        int32_t *rows = &sweep->rows[g->adj_slot[e]];
         if (*rows > GDMM_LEAST_ROWS) *rows /= 2;
     }
 }
@@ -145,25 +146,25 @@ static double margin_below(const gdmm *g, const gdmm_hand *d, int32_t card, doub
     return fmin(MARGIN_OF_RANGE * g->scale, MARGIN_OF_SPREAD * (bar - fgi_sliced_median(d->hat, card)));
 }
 
-void gdmm_settle(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i) {
+void gdmm_settle(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, int32_t i) {
     const int32_t card = g->model->s->cards[i];
     double bar = -INFINITY, margin = 0;
     if (!g->has_slices) return; /* all is exact */
-    effort each = measure_effort(g, s, i);
+    effort each = measure_effort(g, sweep, i);
     for (int first = 1; each.is_open; first = 0) {
         int32_t n = 0;
         bar = -INFINITY;
-        look_at_best(g, s, d, i, SURE, 0, &bar);
+        look_at_best(g, sweep, d, i, SURE, 0, &bar);
         margin = margin_below(g, d, card, bar);
         for (int32_t a = 0; a < card; a++) n += d->hat[a] > bar - margin;
         if (n * each.label <= WIDER * each.rows) {
-            if (first && NARROWER * n * each.label < each.rows) narrow(g, s, i);
+            if (first && NARROWER * n * each.label < each.rows) narrow(g, sweep, i);
             break;
         }
-        widen(g, s, d, i);
-        each = measure_effort(g, s, i);
+        widen(g, sweep, d, i);
+        each = measure_effort(g, sweep, i);
     }
     if (!each.is_open) return; /* likewise */
-    look_at_best(g, s, d, i, LIKELY, margin, &bar);
-    look_at(g, s, d, i, fgi_sliced_above(d->hat, card, bar - margin, d->pick), margin, &bar);
+    look_at_best(g, sweep, d, i, LIKELY, margin, &bar);
+    look_at(g, sweep, d, i, fgi_sliced_above(d->hat, card, bar - margin, d->pick), margin, &bar);
 }

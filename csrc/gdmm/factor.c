@@ -40,14 +40,14 @@ void gdmm_binary_step(double p0, double q0, double tau, double *p, double *q) {
 static void update_pair(gdmm *g, int64_t f) {
     fgi_assert(g->pairs && g->is_pair[f] && g->rho > 0);
     const gdmm_pair *t = &g->pairs[f];
-    gdmm_slot *s = &g->slots[fgi_factor_begin(g->model->s, f)], *r = s + 1;
+    gdmm_slot *slot = &g->slots[fgi_factor_begin(g->model->s, f)], *r = slot + 1;
     const double half = 0.5 / g->rho;
-    double p, q, p0 = 0.5 * (1 - s->x[0] + s->x[1]) + half * (t->u0 - (s->mu[1] - s->mu[0]));
+    double p, q, p0 = 0.5 * (1 - slot->x[0] + slot->x[1]) + half * (t->u0 - (slot->mu[1] - slot->mu[0]));
     double q0 = 0.5 * (1 - r->x[0] + r->x[1]) + half * (t->u1 - (r->mu[1] - r->mu[0]));
     gdmm_binary_step(p0, q0, 2 * half * t->t, &p, &q);
     fgi_assert(p >= 0 && p <= 1 && q >= 0 && q <= 1);
-    s->m[0] = 1 - p;
-    s->m[1] = p;
+    slot->m[0] = 1 - p;
+    slot->m[1] = p;
     r->m[0] = 1 - q;
     r->m[1] = q;
 }
@@ -57,10 +57,10 @@ static void collect_messages(const gdmm *g, gdmm_worker *w, int64_t first, int32
     double *delta = w->delta;
     fgi_assert(first >= 0 && first + arity <= g->n_slots);
     for (int32_t k = 0; k < arity; k++) {
-        const gdmm_slot *s = &g->slots[first + k];
-        for (int32_t e = 0; e < s->n; e++) delta[e] = s->mu[e] + g->rho * (s->m[e] - s->x[e]);
-        w->messages[k] = (fgi_message){s->n, s->labels, delta};
-        delta += s->n;
+        const gdmm_slot *slot = &g->slots[first + k];
+        for (int32_t e = 0; e < slot->n; e++) delta[e] = slot->mu[e] + g->rho * (slot->m[e] - slot->x[e]);
+        w->messages[k] = (fgi_message){slot->n, slot->labels, delta};
+        delta += slot->n;
     }
 }
 
@@ -80,16 +80,16 @@ static int reserve(gdmm_active *a, int32_t arity) {
     return 1;
 }
 
-static double message_at(const fgi_message *m, const gdmm_slot *s, int32_t label) {
-    int32_t at = gdmm_slot_find(s, label);
-    fgi_assert(m->n == s->n && at < s->n);
+static double message_at(const fgi_message *m, const gdmm_slot *slot, int32_t label) {
+    int32_t at = gdmm_slot_find(slot, label);
+    fgi_assert(m->n == slot->n && at < slot->n);
     return at < 0 ? 0 : m->values[at];
 }
 
-static void unpack_state(const fgi_structure *st, const fgi_view *v, int64_t state, int32_t *labels) {
+static void unpack_state(const fgi_structure *s, const fgi_view *v, int64_t state, int32_t *labels) {
     for (int32_t k = v->arity - 1; k >= 0; k--) {
-        labels[k] = (int32_t)(state % st->cards[v->vars[k]]);
-        state /= st->cards[v->vars[k]];
+        labels[k] = (int32_t)(state % s->cards[v->vars[k]]);
+        state /= s->cards[v->vars[k]];
     }
     fgi_assert(state == 0);
 }
@@ -187,9 +187,9 @@ fgi_rc gdmm_ask(const gdmm *g, gdmm_worker *w, const fgi_view *v, const gdmm_act
 }
 
 static fgi_rc update_factor(gdmm *g, gdmm_worker *w, int64_t f) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     const fgi_view v = fgi_factor_view(g->model, f);
-    const int64_t first = fgi_factor_begin(st, f);
+    const int64_t first = fgi_factor_begin(s, f);
     gdmm_active *a = &g->active[f];
     collect_messages(g, w, first, v.arity);
     fgi_argmax found;

@@ -38,18 +38,18 @@ static const int64_t WORTH_BESIDE = 300000;
 
 /* Algorithm 8 as printed: what steers beyond it is off, so settings that ask for that are contradictions. */
 static fgi_rc choose_variant(fgi_solver *solver, fgi_error *err) {
-    fgi_settings *s = &solver->settings;
-    if (s->variant != FGI_VARIANT_PUBLISHED) return FGI_OK;
-    if (s->formulation == FGI_FORMULATION_BINARY)
+    fgi_settings *settings = &solver->settings;
+    if (settings->variant != FGI_VARIANT_PUBLISHED) return FGI_OK;
+    if (settings->formulation == FGI_FORMULATION_BINARY)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
             "variant published is Algorithm 8: it goes with formulation tables, not with binary");
-    if (s->access == FGI_ACCESS_DENSE || s->sweep == FGI_ON || s->search == FGI_ON)
+    if (settings->access == FGI_ACCESS_DENSE || settings->sweep == FGI_ON || settings->search == FGI_ON)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
             "variant published has sorted lists and neither sweeps nor a search: leave out access dense, sweep on and "
             "search on");
-    s->formulation = FGI_FORMULATION_TABLES;
-    s->access = FGI_ACCESS_SORTED;
-    s->sweep = s->search = FGI_OFF;
+    settings->formulation = FGI_FORMULATION_TABLES;
+    settings->access = FGI_ACCESS_SORTED;
+    settings->sweep = settings->search = FGI_OFF;
     return FGI_OK;
 }
 
@@ -97,8 +97,8 @@ typedef struct shifted {
 } shifted;
 
 static void run_shifted(void *context, int64_t begin, int64_t end, int worker) {
-    shifted *s = context;
-    s->body(s->g, s->offset + begin, s->offset + end, worker);
+    shifted *moved = context;
+    moved->body(moved->g, moved->offset + begin, moved->offset + end, worker);
 }
 
 int gdmm_advance(gdmm *g, int64_t n, int64_t block, int64_t piece, fgi_body body, double *seconds) {
@@ -137,10 +137,10 @@ static void adapt_penalty(gdmm *g) {
 }
 
 static void finish_iteration(gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     fgi_info *info = &g->solver->info;
     double primal = 0, dual = 0, edges = g->n_slots > 0 ? (double)g->n_slots : 1;
-    for (int64_t b = 0; b < (st->n_vars + GDMM_BLOCK - 1) / GDMM_BLOCK; b++) {
+    for (int64_t b = 0; b < (s->n_vars + GDMM_BLOCK - 1) / GDMM_BLOCK; b++) {
         primal += g->partial[2 * b];
         dual += g->partial[2 * b + 1];
     }
@@ -278,7 +278,7 @@ static void factors_piece(gdmm *g) {
 
 /* One piece of the current stage. */
 static void step(gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     fgi_info *info = &g->solver->info;
     double start = fgi_clock(), bound;
     int done;
@@ -303,7 +303,7 @@ static void step(gdmm *g) {
         return;
     case GDMM_FACTORS: factors_piece(g); return;
     case GDMM_VARIABLES:
-        if (gdmm_advance(g, st->n_vars, GDMM_BLOCK, g->piece, gdmm_variable_pass, &info->seconds_update)) {
+        if (gdmm_advance(g, s->n_vars, GDMM_BLOCK, g->piece, gdmm_variable_pass, &info->seconds_update)) {
             finish_iteration(g);
             enter(g, next_stage(g));
         }

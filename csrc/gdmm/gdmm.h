@@ -217,8 +217,8 @@ fgi_rc gdmm_allocate(gdmm *g, fgi_error *err);
 void gdmm_release(gdmm *g);
 int gdmm_prepare_step(gdmm *g); /* one bounded piece; returns 1 when set-up is complete */
 /* The position of a label in a slot, made if missing (m = x = mu = 0); -1 when memory is short. */
-int32_t gdmm_slot_at(gdmm_slot *s, int32_t label);
-int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label); /* -1: not listed */
+int32_t gdmm_slot_at(gdmm_slot *slot, int32_t label);
+int32_t gdmm_slot_find(const gdmm_slot *slot, int32_t label); /* -1: not listed */
 
 /* gdmm/check.c: the invariants of slots and active states, in checked builds. */
 #ifdef FGI_CHECKED
@@ -276,16 +276,16 @@ double gdmm_bound_value(const gdmm *g);
 
 /* gdmm/sweep.c: dual coordinate ascent on a copy of mu. */
 gdmm_sweep *gdmm_sweep_create(const gdmm *g);
-void gdmm_sweep_free(gdmm_sweep *s);
-void gdmm_sweep_rest(gdmm_sweep *s);                /* the model may change now: no other thread looks at it */
-int64_t gdmm_sweep_memory(const gdmm_sweep *s);     /* in bytes */
+void gdmm_sweep_free(gdmm_sweep *sweep);
+void gdmm_sweep_rest(gdmm_sweep *sweep);            /* the model may change now: no other thread looks at it */
+int64_t gdmm_sweep_memory(const gdmm_sweep *sweep); /* in bytes */
 int gdmm_sweep_link_step(gdmm *g, double *seconds); /* the rest of its creation, in pieces; 1: complete */
 int gdmm_sweep_load_step(gdmm *g, double *seconds); /* takes over mu, in pieces; 1: complete */
-void gdmm_sweep_store(gdmm *g, const gdmm_sweep *s);
-int gdmm_sweep_step(gdmm *g, gdmm_sweep *s, double *bound);
-int gdmm_sweep_forward(const gdmm_sweep *s);            /* the direction of the sweep at hand */
-const double *gdmm_sweep_messages(const gdmm_sweep *s); /* -INFINITY where a label is about to be forbidden */
-const int32_t *gdmm_sweep_labels(const gdmm_sweep *s);  /* decoded by the last forward sweep */
+void gdmm_sweep_store(gdmm *g, const gdmm_sweep *sweep);
+int gdmm_sweep_step(gdmm *g, gdmm_sweep *sweep, double *bound);
+int gdmm_sweep_forward(const gdmm_sweep *sweep);            /* the direction of the sweep at hand */
+const double *gdmm_sweep_messages(const gdmm_sweep *sweep); /* -INFINITY where a label is about to be forbidden */
+const int32_t *gdmm_sweep_labels(const gdmm_sweep *sweep);  /* decoded by the last forward sweep */
 
 /* gdmm/binary.c: Algorithm 9. fits: all variables binary, all factors pairwise, nothing forbidden. */
 int gdmm_binary_fits(const fgi_model *m);

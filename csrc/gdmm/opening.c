@@ -45,15 +45,15 @@ static void finish_look(gdmm *g) {
 /* Returns 1 when the look is over. */
 int gdmm_look_step(gdmm *g) {
     enum { PIECE = 200000 }; /* operations between two looks at the clock */
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     if (!g->looking) {
         fgi_solver_trivial_bound(g->solver);
         if (g->solver->info.score > -INFINITY)
-            memcpy(g->labels, g->solver->best, (size_t)st->n_vars * sizeof *g->labels);
-        for (int64_t i = 0; g->solver->info.score == -INFINITY && i < st->n_vars; i++) {
-            const double *theta = g->theta + st->unary_begin[i];
+            memcpy(g->labels, g->solver->best, (size_t)s->n_vars * sizeof *g->labels);
+        for (int64_t i = 0; g->solver->info.score == -INFINITY && i < s->n_vars; i++) {
+            const double *theta = g->theta + s->unary_begin[i];
             g->labels[i] = 0;
-            for (int32_t a = 1; a < st->cards[i]; a++)
+            for (int32_t a = 1; a < s->cards[i]; a++)
                 if (theta[a] > theta[g->labels[i]]) g->labels[i] = a;
         }
         fgi_labeling_assign(g->local, g->labels);

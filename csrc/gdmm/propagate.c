@@ -25,30 +25,30 @@ static void push(const gdmm *g, gdmm_propagation *p, int32_t f) {
 }
 
 static int remove_label(gdmm *g, gdmm_propagation *p, int32_t i, int32_t a) {
-    const fgi_structure *st = g->model->s;
-    double *theta = g->theta + st->unary_begin[i];
+    const fgi_structure *s = g->model->s;
+    double *theta = g->theta + s->unary_begin[i];
     if (theta[a] == -INFINITY) return 1;
     theta[a] = -INFINITY;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) push(g, p, st->adj[k]);
-    for (int32_t b = 0; b < st->cards[i]; b++)
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) push(g, p, s->adj[k]);
+    for (int32_t b = 0; b < s->cards[i]; b++)
         if (theta[b] > -INFINITY) return 1;
     return 0; /* no label left */
 }
 
 /* Rows and columns of a large pairwise table without an allowed entry, removed from all its factors. */
 static int prune_table(gdmm *g, gdmm_propagation *p, int32_t t) {
-    const fgi_structure *st = g->model->s;
-    const int32_t rows = st->dims[st->dims_begin[t]], cols = st->dims[st->dims_begin[t] + 1];
-    const double *values = g->model->t->values + st->values_begin[t];
-    uint8_t *row = p->support, *col = p->support + st->max_card;
-    memset(p->support, 0, 2 * (size_t)st->max_card);
+    const fgi_structure *s = g->model->s;
+    const int32_t rows = s->dims[s->dims_begin[t]], cols = s->dims[s->dims_begin[t] + 1];
+    const double *values = g->model->t->values + s->values_begin[t];
+    uint8_t *row = p->support, *col = p->support + s->max_card;
+    memset(p->support, 0, 2 * (size_t)s->max_card);
     for (int32_t a = 0; a < rows; a++)
         for (int32_t b = 0; b < cols; b++)
             if (values[(int64_t)a * cols + b] > -INFINITY) row[a] = col[b] = 1;
-    for (int64_t f = 0; f < st->n_factors; f++) {
-        if (st->factor_table[f] != t) continue;
-        int flip = st->factor_transposed && st->factor_transposed[f];
-        const int32_t *vars = fgi_factor_vars(st, f);
+    for (int64_t f = 0; f < s->n_factors; f++) {
+        if (s->factor_table[f] != t) continue;
+        int flip = s->factor_transposed && s->factor_transposed[f];
+        const int32_t *vars = fgi_factor_vars(s, f);
         for (int32_t a = 0; a < rows; a++)
             if (!row[a] && !remove_label(g, p, vars[flip], a)) return 0;
         for (int32_t b = 0; b < cols; b++)
@@ -58,18 +58,18 @@ static int prune_table(gdmm *g, gdmm_propagation *p, int32_t t) {
 }
 
 static int prune_factor(gdmm *g, gdmm_propagation *p, int64_t f, int64_t *work) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     const fgi_view v = fgi_factor_view(g->model, f);
     for (int32_t k = 0; k < v.arity; k++) {
-        const double *theta = g->theta + st->unary_begin[v.vars[k]];
+        const double *theta = g->theta + s->unary_begin[v.vars[k]];
         fgi_domain *d = &p->domains[k];
         *d = (fgi_domain){.scores = theta};
-        for (int32_t a = 0; a < st->cards[v.vars[k]]; a++) d->live += theta[a] > -INFINITY;
+        for (int32_t a = 0; a < s->cards[v.vars[k]]; a++) d->live += theta[a] > -INFINITY;
     }
     if (fgi_view_supports(g->model, &v, p->domains, p->support, work) == 0) return 1;
     const uint8_t *seen = p->support;
-    for (int32_t k = 0; k < v.arity; seen += st->cards[v.vars[k++]])
-        for (int32_t a = 0; a < st->cards[v.vars[k]]; a++)
+    for (int32_t k = 0; k < v.arity; seen += s->cards[v.vars[k++]])
+        for (int32_t a = 0; a < s->cards[v.vars[k]]; a++)
             if (!seen[a] && !remove_label(g, p, v.vars[k], a)) return 0;
     return 1;
 }
@@ -84,13 +84,13 @@ void gdmm_propagation_free(gdmm_propagation *p) {
 }
 
 gdmm_propagation *gdmm_propagation_create(const gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     gdmm_propagation *p = fgi_calloc(1, sizeof *p);
     if (!p) return NULL;
-    p->queue = fgi_alloc(st->n_factors, sizeof *p->queue);
-    p->queued = fgi_calloc(st->n_factors, 1);
-    p->support = fgi_alloc((int64_t)(st->max_arity > 2 ? st->max_arity : 2) * st->max_card, 1);
-    p->domains = fgi_alloc(st->max_arity, sizeof *p->domains);
+    p->queue = fgi_alloc(s->n_factors, sizeof *p->queue);
+    p->queued = fgi_calloc(s->n_factors, 1);
+    p->support = fgi_alloc((int64_t)(s->max_arity > 2 ? s->max_arity : 2) * s->max_card, 1);
+    p->domains = fgi_alloc(s->max_arity, sizeof *p->domains);
     if (p->queue && p->queued && p->support && p->domains) return p;
     gdmm_propagation_free(p);
     return NULL;
@@ -109,29 +109,29 @@ static int some_label(const gdmm *g, int64_t i) {
 
 /* Copies the unaries and fills the work list: on millions of pixels the copy alone takes a second. */
 static int make_ready(gdmm *g, gdmm_propagation *p) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     int64_t work = 0;
-    for (; p->variable < st->n_vars && work < STEP_WORK; work += st->cards[p->variable++]) {
-        const int64_t begin = st->unary_begin[p->variable];
-        memcpy(g->theta + begin, g->model->u->values + begin, (size_t)st->cards[p->variable] * sizeof *g->theta);
+    for (; p->variable < s->n_vars && work < STEP_WORK; work += s->cards[p->variable++]) {
+        const int64_t begin = s->unary_begin[p->variable];
+        memcpy(g->theta + begin, g->model->u->values + begin, (size_t)s->cards[p->variable] * sizeof *g->theta);
         if (!some_label(g, p->variable)) return -1;
     }
-    for (; p->variable == st->n_vars && p->factor < st->n_factors && work < STEP_WORK; work++, p->factor++) {
-        if (g->model->t->facts[st->factor_table[p->factor]].max == -INFINITY) return -1;
+    for (; p->variable == s->n_vars && p->factor < s->n_factors && work < STEP_WORK; work++, p->factor++) {
+        if (g->model->t->facts[s->factor_table[p->factor]].max == -INFINITY) return -1;
         push(g, p, (int32_t)p->factor);
     }
-    return p->variable == st->n_vars && p->factor == st->n_factors;
+    return p->variable == s->n_vars && p->factor == s->n_factors;
 }
 
 int gdmm_propagate_step(gdmm *g, gdmm_propagation *p) {
-    const fgi_structure *st = g->model->s;
-    if (p->variable < st->n_vars || p->factor < st->n_factors) {
+    const fgi_structure *s = g->model->s;
+    if (p->variable < s->n_vars || p->factor < s->n_factors) {
         const int ready = make_ready(g, p);
         if (ready <= 0) return ready;
     }
-    for (int64_t work = 0; p->table < st->n_tables; p->table++) {
-        int64_t size = st->values_begin[p->table + 1] - st->values_begin[p->table];
-        if (st->table_kind[p->table] != FGI_DENSE || st->table_arity[p->table] != 2 || size <= LARGE_STATES ||
+    for (int64_t work = 0; p->table < s->n_tables; p->table++) {
+        int64_t size = s->values_begin[p->table + 1] - s->values_begin[p->table];
+        if (s->table_kind[p->table] != FGI_DENSE || s->table_arity[p->table] != 2 || size <= LARGE_STATES ||
             g->model->t->facts[p->table].n_forbidden == 0)
             continue;
         if (work > 0) return 0;
@@ -140,7 +140,7 @@ int gdmm_propagate_step(gdmm *g, gdmm_propagation *p) {
     }
     for (int64_t work = 0; p->count > 0 && work < STEP_WORK;) {
         int32_t f = p->queue[p->head];
-        p->head = (p->head + 1) % st->n_factors;
+        p->head = (p->head + 1) % s->n_factors;
         p->count--;
         p->queued[f] = 0;
         if (is_large(g, f)) continue;

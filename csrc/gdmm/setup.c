@@ -44,52 +44,52 @@ int gdmm_in_range(const fgi_model *m, fgi_pool *pool) { /* forbidden: infeasible
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
 
-static int lists_all_labels(const gdmm_slot *s) { return s->capacity == 0 && s->n > 0; }
+static int lists_all_labels(const gdmm_slot *slot) { return slot->capacity == 0 && slot->n > 0; }
 
-int32_t gdmm_slot_find(const gdmm_slot *s, int32_t label) {
-    fgi_assert(label >= 0 && s->n >= 0);
-    if (lists_all_labels(s)) return label;
-    return (int32_t)fgi_place_of(s->labels, s->n, label);
+int32_t gdmm_slot_find(const gdmm_slot *slot, int32_t label) {
+    fgi_assert(label >= 0 && slot->n >= 0);
+    if (lists_all_labels(slot)) return label;
+    return (int32_t)fgi_place_of(slot->labels, slot->n, label);
 }
 
 /* One block of memory: mu, m, x, labels. */
-static int grow(gdmm_slot *s) {
-    int32_t capacity = s->capacity ? 2 * s->capacity : 4;
+static int grow(gdmm_slot *slot) {
+    int32_t capacity = slot->capacity ? 2 * slot->capacity : 4;
     double *block = fgi_alloc((int64_t)capacity, 3 * sizeof(double) + sizeof(int32_t));
     if (!block) return 0;
     int32_t *labels = (int32_t *)(block + 3 * (int64_t)capacity);
-    if (s->n) {
-        size_t bytes = (size_t)s->n * sizeof(double);
-        memcpy(block, s->mu, bytes);
-        memcpy(block + capacity, s->m, bytes);
-        memcpy(block + 2 * (int64_t)capacity, s->x, bytes);
-        memcpy(labels, s->labels, (size_t)s->n * sizeof(int32_t));
+    if (slot->n) {
+        size_t bytes = (size_t)slot->n * sizeof(double);
+        memcpy(block, slot->mu, bytes);
+        memcpy(block + capacity, slot->m, bytes);
+        memcpy(block + 2 * (int64_t)capacity, slot->x, bytes);
+        memcpy(labels, slot->labels, (size_t)slot->n * sizeof(int32_t));
     }
-    if (s->capacity) free(s->mu);
-    s->mu = block;
-    s->m = block + capacity;
-    s->x = block + 2 * (int64_t)capacity;
-    s->labels = labels;
-    s->capacity = capacity;
+    if (slot->capacity) free(slot->mu);
+    slot->mu = block;
+    slot->m = block + capacity;
+    slot->x = block + 2 * (int64_t)capacity;
+    slot->labels = labels;
+    slot->capacity = capacity;
     return 1;
 }
 
-int32_t gdmm_slot_at(gdmm_slot *s, int32_t label) {
-    fgi_assert(label >= 0 && (!lists_all_labels(s) || label < s->n));
-    if (lists_all_labels(s)) return label;
-    int32_t at = s->n;
-    while (at > 0 && s->labels[at - 1] > label) at--;
-    if (at > 0 && s->labels[at - 1] == label) return at - 1;
-    if (s->n == s->capacity && !grow(s)) return -1;
-    size_t tail = (size_t)(s->n - at);
-    memmove(s->labels + at + 1, s->labels + at, tail * sizeof(int32_t));
-    memmove(s->mu + at + 1, s->mu + at, tail * sizeof(double));
-    memmove(s->m + at + 1, s->m + at, tail * sizeof(double));
-    memmove(s->x + at + 1, s->x + at, tail * sizeof(double));
-    s->labels[at] = label;
-    s->mu[at] = s->m[at] = s->x[at] = 0;
-    s->n++;
-    fgi_assert(s->n <= s->capacity && (at + 1 == s->n || s->labels[at + 1] > label));
+int32_t gdmm_slot_at(gdmm_slot *slot, int32_t label) {
+    fgi_assert(label >= 0 && (!lists_all_labels(slot) || label < slot->n));
+    if (lists_all_labels(slot)) return label;
+    int32_t at = slot->n;
+    while (at > 0 && slot->labels[at - 1] > label) at--;
+    if (at > 0 && slot->labels[at - 1] == label) return at - 1;
+    if (slot->n == slot->capacity && !grow(slot)) return -1;
+    size_t tail = (size_t)(slot->n - at);
+    memmove(slot->labels + at + 1, slot->labels + at, tail * sizeof(int32_t));
+    memmove(slot->mu + at + 1, slot->mu + at, tail * sizeof(double));
+    memmove(slot->m + at + 1, slot->m + at, tail * sizeof(double));
+    memmove(slot->x + at + 1, slot->x + at, tail * sizeof(double));
+    slot->labels[at] = label;
+    slot->mu[at] = slot->m[at] = slot->x[at] = 0;
+    slot->n++;
+    fgi_assert(slot->n <= slot->capacity && (at + 1 == slot->n || slot->labels[at + 1] > label));
     return at;
 }
 
@@ -99,8 +99,8 @@ static int variable_is_dense(const gdmm *g, int64_t i) {
     return g->dense || (g->model->s->cards[i] <= SMALL_CARD && !g->published);
 }
 
-static int worker_create(gdmm_worker *w, const fgi_structure *st, fgi_arena *arena) {
-    int32_t card = st->max_card > 0 ? st->max_card : 1, arity = st->max_arity > 0 ? st->max_arity : 1;
+static int worker_create(gdmm_worker *w, const fgi_structure *s, fgi_arena *arena) {
+    int32_t card = s->max_card > 0 ? s->max_card : 1, arity = s->max_arity > 0 ? s->max_arity : 1;
     w->oracle = fgi_oracle_scratch_create(card, arity);
     w->messages = fgi_take(arena, arity, fgi_message);
     w->delta = fgi_take(arena, (int64_t)card * arity, double);
@@ -121,52 +121,52 @@ static void worker_free(gdmm_worker *w) {
 
 /* Their memory. It is the system's until somebody writes to it, and that is for the passes of the set-up. */
 static int create_slots(gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     int64_t numbers = 0;
-    for (int64_t i = 0; i < st->n_vars; i++)
-        if (variable_is_dense(g, i)) numbers += 3 * gdmm_degree(g, i) * st->cards[i];
+    for (int64_t i = 0; i < s->n_vars; i++)
+        if (variable_is_dense(g, i)) numbers += 3 * gdmm_degree(g, i) * s->cards[i];
     g->numbers = fgi_take_blank(&g->arena, numbers, double); /* while there are sweeps, nobody uses them */
     g->number = fgi_take(&g->arena, gdmm_slot_blocks(g), int64_t);
-    g->iota = fgi_take(&g->arena, st->max_card, int32_t);
+    g->iota = fgi_take(&g->arena, s->max_card, int32_t);
     if (g->arena.failed) return 0;
-    for (int32_t a = 0; a < st->max_card; a++) g->iota[a] = a;
+    for (int32_t a = 0; a < s->max_card; a++) g->iota[a] = a;
     return 1;
 }
 
 /* What depends on how messages are kept. Room for sweeps alone that the system does not have is done without. */
 static int make_room(gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     const int64_t before = g->arena.bytes;
     if (g->numbers) return 1;
     if (!create_slots(g) && g->sweeps_only) {
         g->arena.failed = g->sweeps_only = g->dense = 0;
         if (!create_slots(g)) return 0;
     }
-    g->sorted = g->dense ? NULL : fgi_take(&g->arena, st->unary_begin[st->n_vars], int32_t);
+    g->sorted = g->dense ? NULL : fgi_take(&g->arena, s->unary_begin[s->n_vars], int32_t);
     gdmm_measure_pass(g);
     g->solver->info.memory += g->arena.bytes - before;
     return !g->arena.failed;
 }
 
 fgi_rc gdmm_allocate(gdmm *g, fgi_error *err) {
-    const fgi_structure *st = g->model->s;
-    g->n_slots = fgi_factor_begin(st, st->n_factors);
+    const fgi_structure *s = g->model->s;
+    g->n_slots = fgi_factor_begin(s, s->n_factors);
     if (gdmm_choose_access(g)) return fgi_no_memory(err);
-    const int64_t blocks = st->n_factors / GDMM_BLOCK + st->n_vars / GDMM_BLOCK + 2;
-    g->theta = fgi_take_blank(&g->arena, st->unary_begin[st->n_vars], double); /* propagation fills it */
+    const int64_t blocks = s->n_factors / GDMM_BLOCK + s->n_vars / GDMM_BLOCK + 2;
+    g->theta = fgi_take_blank(&g->arena, s->unary_begin[s->n_vars], double); /* propagation fills it */
     g->adj_slot = fgi_take(&g->arena, g->n_slots, int64_t);
     g->slots = fgi_take_zero(&g->arena, g->n_slots, gdmm_slot);
-    g->active = fgi_take_zero(&g->arena, st->n_factors, gdmm_active);
-    g->is_pair = fgi_take_zero(&g->arena, st->n_factors, uint8_t);
-    g->order = fgi_take_zero(&g->arena, st->n_tables, fgi_sorted *);
+    g->active = fgi_take_zero(&g->arena, s->n_factors, gdmm_active);
+    g->is_pair = fgi_take_zero(&g->arena, s->n_factors, uint8_t);
+    g->order = fgi_take_zero(&g->arena, s->n_tables, fgi_sorted *);
     g->partial = fgi_take_zero(&g->arena, 2 * blocks, double);
     g->partial_sum = fgi_take_zero(&g->arena, blocks, fgi_sum);
-    g->rounded = fgi_take_zero(&g->arena, st->n_vars, int32_t);
-    g->labels = fgi_take_zero(&g->arena, st->n_vars, int32_t);
+    g->rounded = fgi_take_zero(&g->arena, s->n_vars, int32_t);
+    g->labels = fgi_take_zero(&g->arena, s->n_vars, int32_t);
     g->workers = fgi_take_zero(&g->arena, g->solver->settings.threads, gdmm_worker);
     if (!g->arena.failed) g->n_workers = g->solver->settings.threads;
     int ok = !g->arena.failed;
-    for (int k = 0; ok && k < g->n_workers; k++) ok = worker_create(&g->workers[k], st, &g->arena);
+    for (int k = 0; ok && k < g->n_workers; k++) ok = worker_create(&g->workers[k], s, &g->arena);
     g->solver->info.memory += g->arena.bytes;
     if (!ok || (!g->looks && !make_room(g))) return fgi_no_memory(err);
     return FGI_OK;
@@ -246,34 +246,34 @@ static void fill_slots(void *context, int64_t begin, int64_t end, int worker) {
 }
 
 static void list_slots(gdmm *g, int64_t i) {
-    const fgi_structure *st = g->model->s;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        int64_t slot = fgi_factor_begin(st, st->adj[k]);
-        while (st->vars[slot] != i) slot++;
-        fgi_assert(slot < fgi_factor_begin(st, st->adj[k] + 1));
+    const fgi_structure *s = g->model->s;
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        int64_t slot = fgi_factor_begin(s, s->adj[k]);
+        while (s->vars[slot] != i) slot++;
+        fgi_assert(slot < fgi_factor_begin(s, s->adj[k] + 1));
         g->adj_slot[k] = slot;
     }
 }
 
 static void prepare_variable(gdmm *g, gdmm_worker *w, int64_t i) {
-    const fgi_structure *st = g->model->s;
-    const double *theta = g->theta + st->unary_begin[i];
-    fgi_assert(i >= 0 && i < st->n_vars);
+    const fgi_structure *s = g->model->s;
+    const double *theta = g->theta + s->unary_begin[i];
+    fgi_assert(i >= 0 && i < s->n_vars);
     int32_t best = 0, forbidden = 0;
     list_slots(g, i);
-    for (int32_t a = 0; a < st->cards[i]; a++) {
+    for (int32_t a = 0; a < s->cards[i]; a++) {
         if (theta[a] > theta[best]) best = a;
         if (theta[a] == -INFINITY) forbidden++;
     }
     g->rounded[i] = best;
     w->forbidden += forbidden;
     if (g->sorted) {
-        int32_t *labels = g->sorted + st->unary_begin[i];
-        for (int32_t a = 0; a < st->cards[i]; a++) labels[a] = a;
-        sort_labels(labels, st->cards[i], theta, w->touched);
+        int32_t *labels = g->sorted + s->unary_begin[i];
+        for (int32_t a = 0; a < s->cards[i]; a++) labels[a] = a;
+        sort_labels(labels, s->cards[i], theta, w->touched);
     }
-    for (int64_t k = st->adj_begin[i]; forbidden && k < st->adj_begin[i + 1]; k++)
-        for (int32_t a = 0; a < st->cards[i]; a++) {
+    for (int64_t k = s->adj_begin[i]; forbidden && k < s->adj_begin[i + 1]; k++)
+        for (int32_t a = 0; a < s->cards[i]; a++) {
             if (theta[a] > -INFINITY) continue;
             int32_t at = gdmm_slot_at(&g->slots[g->adj_slot[k]], a);
             if (at < 0) w->rc = FGI_NO_MEMORY;
@@ -295,15 +295,15 @@ static int has_closed_form(const gdmm *g, const fgi_view *v) {
 
 /* Memory for closed forms, if there are any. */
 static int create_pairs(gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     int64_t f = 0;
-    for (; f < st->n_factors && !g->pairs; f++) {
+    for (; f < s->n_factors && !g->pairs; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
         if (has_closed_form(g, &v)) break;
     }
-    if (g->pairs || g->published || f == st->n_factors) return 1;
-    g->pairs = fgi_take(&g->arena, st->n_factors, gdmm_pair);
-    g->solver->info.memory += st->n_factors * (int64_t)sizeof *g->pairs;
+    if (g->pairs || g->published || f == s->n_factors) return 1;
+    g->pairs = fgi_take(&g->arena, s->n_factors, gdmm_pair);
+    g->solver->info.memory += s->n_factors * (int64_t)sizeof *g->pairs;
     return g->pairs != NULL;
 }
 
@@ -388,8 +388,8 @@ static void set_first_penalty(gdmm *g) {
 }
 
 /* Variables between two looks at the clock. */
-static int64_t variables_piece(const fgi_structure *st) {
-    const int64_t n = st->n_vars, work = 1 + (20 * st->unary_begin[n] + 20 * st->adj_begin[n]) / (n ? n : 1);
+static int64_t variables_piece(const fgi_structure *s) {
+    const int64_t n = s->n_vars, work = 1 + (20 * s->unary_begin[n] + 20 * s->adj_begin[n]) / (n ? n : 1);
     return STEP_WORK / work + 1;
 }
 
@@ -412,7 +412,7 @@ int gdmm_prepare_step(gdmm *g) {
         FACTORS_PIECE = 16 * FACTORS_EACH, /* factors between two looks */
         SLOTS_PIECE = 16                   /* blocks of slots between two looks */
     };
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     double seconds = 0; /* counted by the caller */
     int done = 1;
     switch (g->pass) {
@@ -435,10 +435,10 @@ int gdmm_prepare_step(gdmm *g) {
         g->has_slots |= done;
         break;
     case VARIABLES:
-        done = gdmm_advance(g, st->n_vars, VARIABLES_EACH, variables_piece(st), prepare_variables, &seconds);
+        done = gdmm_advance(g, s->n_vars, VARIABLES_EACH, variables_piece(s), prepare_variables, &seconds);
         break;
     case FACTORS:
-        if (g->pairs) done = gdmm_advance(g, st->n_factors, FACTORS_EACH, FACTORS_PIECE, prepare_factors, &seconds);
+        if (g->pairs) done = gdmm_advance(g, s->n_factors, FACTORS_EACH, FACTORS_PIECE, prepare_factors, &seconds);
         break;
     case SWEEPS: begin_sweeps(g); break;
     case LINKS:

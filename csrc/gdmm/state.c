@@ -30,15 +30,15 @@ fgi_rc gdmm_messages(const fgi_solver *solver, double *mu) {
 /* x_i is what the slots of i hold. Before the first iteration, and without factors, the rounding stands in for it. */
 int gdmm_marginals(const fgi_solver *solver, double *x) {
     const gdmm *g = solver->state;
-    const fgi_structure *st = g->model->s;
-    for (int64_t i = 0; i < st->n_vars; i++) {
-        double *at = x + st->unary_begin[i], sum = 0;
-        memset(at, 0, (size_t)st->cards[i] * sizeof *at);
+    const fgi_structure *s = g->model->s;
+    for (int64_t i = 0; i < s->n_vars; i++) {
+        double *at = x + s->unary_begin[i], sum = 0;
+        memset(at, 0, (size_t)s->cards[i] * sizeof *at);
         if (gdmm_degree(g, i) > 0 && g->stage > GDMM_PREPARE) {
-            const gdmm_slot *s = &g->slots[g->adj_slot[st->adj_begin[i]]];
-            for (int32_t e = 0; e < s->n; e++) {
-                at[s->labels[e]] = s->x[e];
-                sum += s->x[e];
+            const gdmm_slot *slot = &g->slots[g->adj_slot[s->adj_begin[i]]];
+            for (int32_t e = 0; e < slot->n; e++) {
+                at[slot->labels[e]] = slot->x[e];
+                sum += slot->x[e];
             }
         }
         if (!(sum > 0)) at[solver->info.score > -INFINITY ? solver->best[i] : g->rounded[i]] = 1;

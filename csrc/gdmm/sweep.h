@@ -53,14 +53,14 @@ struct gdmm_sweep {
 };
 
 /* The messages of the other variable of a pairwise factor. */
-static inline const double *gdmm_sweep_other(const gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
-    return s->mu + s->mu_begin[l->factor] + (l->position ? 0 : v->rows);
+static inline const double *gdmm_sweep_other(const gdmm_sweep *sweep, const fgi_view *v, const fgi_link *l) {
+    return sweep->mu + sweep->mu_begin[l->factor] + (l->position ? 0 : v->rows);
 }
 
 /* What is left by bounds that are made of these. There is room for another cell than whole ones for every slot. */
-static inline double *gdmm_sweep_peaks(const gdmm *g, const gdmm_sweep *s, const fgi_view *v, const fgi_link *l) {
+static inline double *gdmm_sweep_peaks(const gdmm *g, const gdmm_sweep *sweep, const fgi_view *v, const fgi_link *l) {
     const int64_t slot = fgi_factor_begin(g->model->s, l->factor) + 1 - l->position;
-    return s->peaks + (gdmm_sweep_other(s, v, l) - s->mu) / FGI_SLICED_CELL + slot;
+    return sweep->peaks + (gdmm_sweep_other(sweep, v, l) - sweep->mu) / FGI_SLICED_CELL + slot;
 }
 
 static inline int64_t gdmm_sweep_slot(const gdmm *g, const fgi_link *l) {
@@ -68,8 +68,8 @@ static inline int64_t gdmm_sweep_slot(const gdmm *g, const fgi_link *l) {
 }
 
 /* The variable at a place of the sweep. */
-static inline int32_t gdmm_sweep_variable(const gdmm *g, const gdmm_sweep *s, int64_t place) {
-    return (int32_t)(s->forward ? place : g->model->s->n_vars - 1 - place);
+static inline int32_t gdmm_sweep_variable(const gdmm *g, const gdmm_sweep *sweep, int64_t place) {
+    return (int32_t)(sweep->forward ? place : g->model->s->n_vars - 1 - place);
 }
 
 /* Has a variable whose largest hat is this a label left? */
@@ -77,31 +77,31 @@ static inline int gdmm_is_feasible(double top) { return top > -0.5 * GDMM_FORBID
 
 /* gdmm/sweep.c */
 void gdmm_hand_take(const gdmm *g, gdmm_hand *d, gdmm_worker *worker, fgi_arena *arena);
-int gdmm_is_wanted(const gdmm *g, const gdmm_sweep *s, const fgi_link *l);     /* is this message to be collected? */
-int64_t gdmm_collect(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_link *l); /* returns the entries read */
+int gdmm_is_wanted(const gdmm *g, const gdmm_sweep *sweep, const fgi_link *l); /* is this message to be collected? */
+int64_t gdmm_collect(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, const fgi_link *l); /* returns the entries read */
 /* All of a variable, messages included. Returns its largest hat, which gdmm_sweep_take adds to the bound; where that is
  * not feasible, no labeling is. */
-double gdmm_visit(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
-int gdmm_sweep_alone(gdmm *g, gdmm_sweep *s);    /* a piece of the sweep by one thread, as gdmm_sweep_step */
-void gdmm_sweep_take(gdmm_sweep *s, double top); /* takes the top of the variable at s->node */
-void gdmm_sweep_join(gdmm_sweep *s);             /* a block is complete */
+double gdmm_visit(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, int32_t i);
+int gdmm_sweep_alone(gdmm *g, gdmm_sweep *sweep);    /* a piece of the sweep by one thread, as gdmm_sweep_step */
+void gdmm_sweep_take(gdmm_sweep *sweep, double top); /* takes the top of the variable at sweep->node */
+void gdmm_sweep_join(gdmm_sweep *sweep);             /* a block is complete */
 /* Parts of a visit, for the labels begin .. end: what forbids labels and finds the largest hat, what decodes (the best
  * of them, or -1; d->given has their scores), what hands hat out to the factors. */
 int gdmm_visit_forbid(gdmm *g, const double *hat, int32_t i, int32_t begin, int32_t end, double *top);
-int32_t gdmm_visit_decode(const gdmm *g, const gdmm_sweep *s, gdmm_hand *d, int32_t i, int32_t begin, int32_t end);
-void gdmm_visit_share(
-    const gdmm *g, gdmm_sweep *s, double *hat, double top, int some_forbidden, int32_t i, int32_t begin, int32_t end);
+int32_t gdmm_visit_decode(const gdmm *g, const gdmm_sweep *sweep, gdmm_hand *d, int32_t i, int32_t begin, int32_t end);
+void gdmm_visit_share(const gdmm *g, gdmm_sweep *sweep, double *hat, double top, int some_forbidden, int32_t i,
+    int32_t begin, int32_t end);
 
 /* gdmm/sweep_waves.c: a sweep by several threads, with the bits of one. */
 enum { GDMM_ALONE = 2 }; /* one thread is to go on */
-int gdmm_team_create(const gdmm *g, gdmm_sweep *s);
+int gdmm_team_create(const gdmm *g, gdmm_sweep *sweep);
 void gdmm_team_free(gdmm_team *t);
-void gdmm_team_rest(gdmm_team *t);          /* nobody looks at the model until the next step */
-int gdmm_team_step(gdmm *g, gdmm_sweep *s); /* until the time is over; as gdmm_sweep_step, or GDMM_ALONE */
+void gdmm_team_rest(gdmm_team *t);              /* nobody looks at the model until the next step */
+int gdmm_team_step(gdmm *g, gdmm_sweep *sweep); /* until the time is over; as gdmm_sweep_step, or GDMM_ALONE */
 
 /* gdmm/closer.c: a message from a sliced table, made of bounds; returns the entries read. */
-int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *s, gdmm_hand *d, const fgi_view *v, const fgi_link *l);
+int64_t gdmm_loose_marginal(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, const fgi_view *v, const fgi_link *l);
 /* The messages and hat of variable i are made exact where hat may be largest, or nearly. */
-void gdmm_settle(gdmm *g, gdmm_sweep *s, gdmm_hand *d, int32_t i);
+void gdmm_settle(gdmm *g, gdmm_sweep *sweep, gdmm_hand *d, int32_t i);
 
 #endif

@@ -26,7 +26,7 @@ typedef struct walker {
     gdmm_sweep *s; /* shared by all threads: thread 0 writes what is not an array */
     gdmm_hand *d;
     gdmm_team *team;
-    int64_t place, edge;   /* as s->node and s->edge */
+    int64_t place, edge;   /* as sweep->node and sweep->edge */
     const fgi_link *links; /* `degree` messages to the variable */
     int64_t degree;
 } walker;
@@ -126,24 +126,24 @@ static int collect_all(walker *k, int32_t i) {
 /* All messages are there. Returns 0 if the sweep ends or pauses after it. */
 static int visit(walker *k, int32_t i) {
     gdmm *g = k->g;
-    gdmm_sweep *s = k->s;
-    const fgi_structure *st = g->model->s;
+    gdmm_sweep *sweep = k->s;
+    const fgi_structure *s = g->model->s;
     fgi_found *found = k->team->team.found, *own = &found[k->k.me];
-    double *hat = s->hand.hat;
+    double *hat = sweep->hand.hat;
     int some_forbidden = 0;
     int32_t begin, end;
-    walker_cut(k, st->cards[i], &begin, &end);
+    walker_cut(k, s->cards[i], &begin, &end);
     if (begin < end)
-        fgi_reweight_sum(g->kernels, g->theta + st->unary_begin[i] + begin, end - begin, s->mu + begin,
-            s->links + st->adj_begin[i], gdmm_degree(g, i), hat + begin);
+        fgi_reweight_sum(g->kernels, g->theta + s->unary_begin[i] + begin, end - begin, sweep->mu + begin,
+            sweep->links + s->adj_begin[i], gdmm_degree(g, i), hat + begin);
     if (g->has_slices) { /* close looks go on where the last one has led */
         fgi_walk_meet(&k->k);
-        if (k->k.me == 0) gdmm_settle(g, s, &s->hand, i);
+        if (k->k.me == 0) gdmm_settle(g, sweep, &sweep->hand, i);
         fgi_walk_meet(&k->k);
     }
     own->label = -1;
     own->some_forbidden = gdmm_visit_forbid(g, hat, i, begin, end, &own->top);
-    if (s->decode && begin < end) own->label = gdmm_visit_decode(g, s, k->d, i, begin, end);
+    if (sweep->decode && begin < end) own->label = gdmm_visit_decode(g, sweep, k->d, i, begin, end);
     if (own->label >= 0) own->score = k->d->given[own->label];
     look_at_the_clock(k);
     fgi_walk_meet(&k->k);
@@ -155,12 +155,12 @@ static int visit(walker *k, int32_t i) {
         if (k->k.me == 0) k->c->infeasible = 1;
         return 0;
     }
-    if (begin < end) gdmm_visit_share(g, s, hat, top, some_forbidden, i, begin, end);
+    if (begin < end) gdmm_visit_share(g, sweep, hat, top, some_forbidden, i, begin, end);
     if (k->k.me == 0) {
-        if (s->decode) s->labels[i] = best ? best->label : -1;
-        gdmm_sweep_take(s, top);
-        s->node++;
-        s->edge = 0;
+        if (sweep->decode) sweep->labels[i] = best ? best->label : -1;
+        gdmm_sweep_take(sweep, top);
+        sweep->node++;
+        sweep->edge = 0;
     }
     fgi_walk_meet(&k->k); /* the next variable reads all that; and parts are written anew */
     k->place++;
@@ -181,14 +181,14 @@ static void walk(void *of, int me) {
     }
 }
 
-int gdmm_sweep_in_step(gdmm *g, gdmm_sweep *s) {
+int gdmm_sweep_in_step(gdmm *g, gdmm_sweep *sweep) {
     enum { MEETINGS = 3 }; /* for a variable, at least */
-    gdmm_team *t = s->team;
+    gdmm_team *t = sweep->team;
     const int64_t n = g->model->s->n_vars;
     if (t->entries < LEAST_WORK * n || t->team.maker) return GDMM_ALONE;
-    step c = {.g = g, .s = s};
-    if (!fgi_walk_run(&c.walk, &t->team, MEETINGS * (n - s->node), walk, &c)) return GDMM_ALONE;
+    step c = {.g = g, .s = sweep};
+    if (!fgi_walk_run(&c.walk, &t->team, MEETINGS * (n - sweep->node), walk, &c)) return GDMM_ALONE;
     if (c.infeasible) return -1;
-    if (s->node == n) return 1;
+    if (sweep->node == n) return 1;
     return c.walk.crowded ? GDMM_ALONE : 0;
 }

@@ -24,12 +24,12 @@ int64_t gdmm_link_work(const gdmm *g, const fgi_link *l) {
 /* Structure and tables alone: sweeps go on while the maker asks. */
 static double visit_work(const void *of, int64_t i) {
     const gdmm *g = of;
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     double work = VARIABLE_WORK;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const fgi_view v = fgi_factor_view(g->model, st->adj[k]);
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const fgi_view v = fgi_factor_view(g->model, s->adj[k]);
         const double states = (double)fgi_view_work(g->model, &v);
-        work += LINK_WORK + 2 * st->cards[i] + 0.5 * (g->is_pair[st->adj[k]] ? 0 : states); /* half in each direction */
+        work += LINK_WORK + 2 * s->cards[i] + 0.5 * (g->is_pair[s->adj[k]] ? 0 : states); /* half in each direction */
     }
     return work;
 }
@@ -40,19 +40,19 @@ static void ask_for_waves(const gdmm *g, gdmm_team *t) {
 
 static int64_t n_blocks(const gdmm *g) { return (g->model->s->n_vars + GDMM_SWEEP_BLOCK - 1) / GDMM_SWEEP_BLOCK; }
 
-int gdmm_team_create(const gdmm *g, gdmm_sweep *s) {
-    const fgi_structure *st = g->model->s;
+int gdmm_team_create(const gdmm *g, gdmm_sweep *sweep) {
+    const fgi_structure *s = g->model->s;
     if (g->n_workers < 2 || !g->solver->pool) return 1;
     gdmm_team *t = fgi_calloc(1, sizeof *t);
-    s->team = t;
+    sweep->team = t;
     if (!t) return 0;
     if (!fgi_team_begin(&t->team, g->solver->pool, g->n_workers)) return 0;
-    for (int64_t f = 0; f < st->n_factors; f++) {
+    for (int64_t f = 0; f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
         t->entries += fgi_view_work(g->model, &v);
     }
     t->hands = fgi_take_zero(&t->arena, g->n_workers, gdmm_hand);
-    t->tops = fgi_take(&t->arena, st->n_vars, double);
+    t->tops = fgi_take(&t->arena, s->n_vars, double);
     t->blocks = fgi_take(&t->arena, n_blocks(g), gdmm_tops);
     for (int k = 0; t->hands && k < g->n_workers; k++) {
         gdmm_hand_take(g, &t->hands[k], &g->workers[k], &t->arena);
@@ -82,30 +82,30 @@ typedef struct context {
 /* A task begins far from where the one before has ended, and it takes the hardware some visits to foresee what is read
  * there: on grids of 500 x 500 the first of half a row take several times as long. So the last visits of a task ask for
  * what the next one begins with, a variable each: first its links, then what they point to. */
-static void ask_for_next(const gdmm *g, const gdmm_sweep *s, int64_t then, int64_t cold, int64_t left) {
+static void ask_for_next(const gdmm *g, const gdmm_sweep *sweep, int64_t then, int64_t cold, int64_t left) {
 #if defined(__GNUC__)
     enum { SOME = 8 }; /* links: with many a visit has time to spare */
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     const int64_t place = then + (left > cold ? 2 : 1) * cold - left;
-    if (place >= st->n_vars) return;
-    const int32_t i = gdmm_sweep_variable(g, s, place);
-    const fgi_link *links = s->links + st->adj_begin[i];
+    if (place >= s->n_vars) return;
+    const int32_t i = gdmm_sweep_variable(g, sweep, place);
+    const fgi_link *links = sweep->links + s->adj_begin[i];
     if (left > cold) {
         __builtin_prefetch(links);
-        __builtin_prefetch(g->theta + st->unary_begin[i]);
+        __builtin_prefetch(g->theta + s->unary_begin[i]);
         return;
     }
     for (int64_t k = 0; k < SOME && k < gdmm_degree(g, i); k++) {
         const int32_t f = links[k].factor;
-        __builtin_prefetch(s->mu + links[k].mu);
-        if (!gdmm_is_wanted(g, s, &links[k])) continue;
-        __builtin_prefetch(s->mu + s->mu_begin[f]);
+        __builtin_prefetch(sweep->mu + links[k].mu);
+        if (!gdmm_is_wanted(g, sweep, &links[k])) continue;
+        __builtin_prefetch(sweep->mu + sweep->mu_begin[f]);
         if (g->is_pair[f]) __builtin_prefetch(&g->pairs[f]);
-        else __builtin_prefetch(fgi_factor_vars(st, f));
+        else __builtin_prefetch(fgi_factor_vars(s, f));
     }
 #else
     (void)g;
-    (void)s;
+    (void)sweep;
     (void)then;
     (void)cold;
     (void)left;
@@ -142,9 +142,9 @@ static void add_up_blocks(void *of, int64_t begin, int64_t end, int worker) {
     }
 }
 
-static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
-    gdmm_team *t = s->team;
-    context c = {.g = g, .s = s};
+static int sweep_in_waves(gdmm *g, gdmm_sweep *sweep) {
+    gdmm_team *t = sweep->team;
+    context c = {.g = g, .s = sweep};
     const fgi_aside aside = {gdmm_beside_piece, g};
     const int complete =
         fgi_waves_run(t->team.waves, t->team.pool, g->deadline, visit_task, &c, gdmm_beside_is_over(g) ? NULL : &aside);
@@ -152,8 +152,8 @@ static int sweep_in_waves(gdmm *g, gdmm_sweep *s) {
     if (!complete || !gdmm_beside_is_over(g)) return 0;
     fgi_pool_run(t->team.pool, n_blocks(g), 1, add_up_blocks, &c);
     for (int64_t k = 0; k < n_blocks(g); k++) {
-        s->block = t->blocks[k];
-        gdmm_sweep_join(s);
+        sweep->block = t->blocks[k];
+        gdmm_sweep_join(sweep);
     }
     t->team.under_way = 0;
     return 1;
@@ -186,24 +186,25 @@ static void go_on(void *of, int64_t which, int64_t end, int worker) {
     atomic_store(&p->stop, 1);
 }
 
-static int sweep_beside(gdmm *g, gdmm_sweep *s) {
-    pair p = {.g = g, .s = s};
-    fgi_pool_run(s->team->team.pool, 2, 1, go_on, &p);
+static int sweep_beside(gdmm *g, gdmm_sweep *sweep) {
+    pair p = {.g = g, .s = sweep};
+    fgi_pool_run(sweep->team->team.pool, 2, 1, go_on, &p);
     return p.done > 0 && !gdmm_beside_is_over(g) ? 0 : p.done; /* a complete sweep stays so until the next call */
 }
 
 /* ---- the choice ---------------------------------------------------------------------------------------------- */
 
-int gdmm_team_step(gdmm *g, gdmm_sweep *s) {
-    gdmm_team *t = s->team;
+int gdmm_team_step(gdmm *g, gdmm_sweep *sweep) {
+    gdmm_team *t = sweep->team;
     int done = GDMM_ALONE;
     if (!t->team.under_way && g->on_trial == 0) {
         ask_for_waves(g, t);
-        if (fgi_team_has_waves(&t->team) && s->node == 0 && s->edge == 0) fgi_team_sweep(&t->team, s->forward);
+        if (fgi_team_has_waves(&t->team) && sweep->node == 0 && sweep->edge == 0)
+            fgi_team_sweep(&t->team, sweep->forward);
     }
-    if (t->team.under_way) done = sweep_in_waves(g, s);
-    else if (!gdmm_beside_is_over(g)) done = sweep_beside(g, s);
-    else if (g->on_trial == 0) done = gdmm_sweep_in_step(g, s);
+    if (t->team.under_way) done = sweep_in_waves(g, sweep);
+    else if (!gdmm_beside_is_over(g)) done = sweep_beside(g, sweep);
+    else if (g->on_trial == 0) done = gdmm_sweep_in_step(g, sweep);
     for (int k = 0; k < t->team.threads; k++) {
         g->sweep_entries += t->hands[k].entries;
         t->hands[k].entries = 0;

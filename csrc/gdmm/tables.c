@@ -34,8 +34,8 @@ static int64_t table_states(const gdmm *g, int64_t t) {
 }
 
 static int can_be_sliced(const gdmm *g, int64_t t) {
-    const fgi_structure *st = g->model->s;
-    return st->dims_begin[t + 1] - st->dims_begin[t] == 2 && table_states(g, t) >= SMALL;
+    const fgi_structure *s = g->model->s;
+    return s->dims_begin[t + 1] - s->dims_begin[t] == 2 && table_states(g, t) >= SMALL;
 }
 
 /* Is a table with so many factors worth slicing? Where it has a reach (fgi_table_facts), products are quicker. */
@@ -46,21 +46,22 @@ static int pays(const gdmm *g, int64_t t, double factors) {
     return PRODUCTS * factors * (states - SLICED_LABEL * labels) > SLICING * states;
 }
 
-static int is_left_to_us(const fgi_settings *s) {
-    return s->access == FGI_ACCESS_AUTO && s->sweep == FGI_CHOOSE && s->formulation == FGI_FORMULATION_AUTO;
+static int is_left_to_us(const fgi_settings *settings) {
+    return settings->access == FGI_ACCESS_AUTO && settings->sweep == FGI_CHOOSE &&
+        settings->formulation == FGI_FORMULATION_AUTO;
 }
 
 /* Are messages kept on all labels? Sets sweeps_only. */
 static int wants_all_labels(gdmm *g, double states, int64_t slot_labels) {
-    const fgi_settings *s = &g->solver->settings;
-    if (s->access == FGI_ACCESS_DENSE || s->sweep == FGI_ON) return 1;
+    const fgi_settings *settings = &g->solver->settings;
+    if (settings->access == FGI_ACCESS_DENSE || settings->sweep == FGI_ON) return 1;
     const int64_t most = g->model->s->max_card <= FEW_LABELS ? DENSE_FEW : DENSE_LABELS;
-    g->sweeps_only =
-        is_left_to_us(s) && slot_labels > most && slot_labels <= SWEPT_LABELS && slot_labels >= SWEPT_EACH * g->n_slots;
+    g->sweeps_only = is_left_to_us(settings) && slot_labels > most && slot_labels <= SWEPT_LABELS &&
+        slot_labels >= SWEPT_EACH * g->n_slots;
     if (g->sweeps_only) return 1;
-    if (s->formulation == FGI_FORMULATION_TABLES || slot_labels > most) return 0;
-    if (s->sweep != FGI_OFF) return 1;
-    return s->access == FGI_ACCESS_AUTO && states <= SPARSE_ITERATION * (double)g->model->s->n_factors;
+    if (settings->formulation == FGI_FORMULATION_TABLES || slot_labels > most) return 0;
+    if (settings->sweep != FGI_OFF) return 1;
+    return settings->access == FGI_ACCESS_AUTO && states <= SPARSE_ITERATION * (double)g->model->s->n_factors;
 }
 
 /* Trials begin. */
@@ -72,19 +73,19 @@ static void count_sliced(gdmm *g) {
 }
 
 fgi_rc gdmm_choose_access(gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     const fgi_settings *settings = &g->solver->settings;
-    double *factors = fgi_calloc(st->n_tables, sizeof *factors);
+    double *factors = fgi_calloc(s->n_tables, sizeof *factors);
     const double states = fgi_model_pass_work(g->model);
     const int64_t slot_labels = fgi_dual_message_size(g->model);
-    g->tables = fgi_take_zero(&g->arena, st->n_tables, gdmm_table);
+    g->tables = fgi_take_zero(&g->arena, s->n_tables, gdmm_table);
     if (!factors || !g->tables) {
         free(factors);
         return FGI_NO_MEMORY;
     }
-    for (int64_t f = 0; f < st->n_factors; f++) factors[st->factor_table[f]]++;
+    for (int64_t f = 0; f < s->n_factors; f++) factors[s->factor_table[f]]++;
     g->dense = wants_all_labels(g, states, slot_labels);
-    for (int64_t t = 0; g->dense && t < st->n_tables; t++)
+    for (int64_t t = 0; g->dense && t < s->n_tables; t++)
         if (can_be_sliced(g, t) && settings->access != FGI_ACCESS_DENSE)
             g->tables[t].sliced = settings->access == FGI_ACCESS_SORTED || pays(g, t, factors[t]);
     free(factors);
@@ -96,20 +97,20 @@ fgi_rc gdmm_choose_access(gdmm *g) {
 
 /* What one pass costs the way that messages are kept now. */
 void gdmm_measure_pass(gdmm *g) {
-    const fgi_structure *st = g->model->s;
+    const fgi_structure *s = g->model->s;
     const double states = fgi_model_pass_work(g->model);
     double work = 0;
     count_sliced(g);
-    if (!g->dense) work = 200 * (double)st->n_factors;
+    if (!g->dense) work = 200 * (double)s->n_factors;
     else if (!g->has_slices) work = states;
-    for (int64_t f = 0; g->dense && g->has_slices && f < st->n_factors; f++) {
+    for (int64_t f = 0; g->dense && g->has_slices && f < s->n_factors; f++) {
         const fgi_view v = fgi_factor_view(g->model, f);
         if (g->tables[v.table].sliced) work += 0.5 * SLICED_LABEL * ((double)v.rows + v.cols);
         else work += (double)fgi_view_work(g->model, &v);
     }
     const int sorted = !g->dense || g->has_slices || g->solver->settings.access == FGI_ACCESS_SORTED;
     g->solver->info.access = sorted ? FGI_ACCESS_SORTED : FGI_ACCESS_DENSE;
-    const double each = st->n_factors ? work / (double)st->n_factors : 0;
+    const double each = s->n_factors ? work / (double)s->n_factors : 0;
     g->piece = GDMM_BLOCK * (1 + (int64_t)(400000 / (GDMM_BLOCK * (1 + (g->dense ? each : 500)))));
     g->pass_work = (int64_t)work + 4 * (g->dense ? fgi_dual_message_size(g->model) : 8 * g->n_slots);
 }
@@ -139,15 +140,15 @@ void gdmm_tables_reset(gdmm *g) {
 
 /* Slices the next tables, about `entries` of them; returns 1 when all are. */
 int gdmm_tables_step(gdmm *g, int64_t entries) {
-    const fgi_structure *st = g->model->s;
-    for (; g->n_sliced < st->n_tables; g->n_sliced++) {
+    const fgi_structure *s = g->model->s;
+    for (; g->n_sliced < s->n_tables; g->n_sliced++) {
         const int64_t t = g->n_sliced;
         gdmm_table *table = &g->tables[t];
         if (!table->sliced) continue;
         if (entries <= 0) return 0;
-        const int32_t *dims = st->dims + st->dims_begin[t];
+        const int32_t *dims = s->dims + s->dims_begin[t];
         if (!table->slices) {
-            const double *values = g->model->t->values + st->values_begin[t];
+            const double *values = g->model->t->values + s->values_begin[t];
             const int is_listed = table_states(g, t) > FAR && fgi_sliced_is_even(values, dims[0], dims[1]);
             table->slices = fgi_sliced_create(values, dims[0], dims[1], is_listed);
             if (!table->slices) {

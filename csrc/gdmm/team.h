@@ -16,6 +16,6 @@ struct gdmm_team {
 /* The work of a message, in entries of a table or so. */
 int64_t gdmm_link_work(const gdmm *g, const fgi_link *l);
 /* The rest of a sweep by all threads, variable by variable; as gdmm_team_step. */
-int gdmm_sweep_in_step(gdmm *g, gdmm_sweep *s);
+int gdmm_sweep_in_step(gdmm *g, gdmm_sweep *sweep);
 
 #endif

@@ -13,15 +13,15 @@ static int compare_labels(const void *a, const void *b) { return *(const int32_t
 /* Sum over the slots of i of relaxed m + mu/rho, in w->sum by label; the labels are listed ascending in w->touched, old
  * x in w->value. Labels that are forbidden are left out. Returns their number. */
 static int32_t gather(const gdmm *g, gdmm_worker *w, int64_t i) {
-    const fgi_structure *st = g->model->s;
-    const double *theta = g->theta + st->unary_begin[i], inverse = 1 / g->rho, relax = g->relaxation;
+    const fgi_structure *s = g->model->s;
+    const double *theta = g->theta + s->unary_begin[i], inverse = 1 / g->rho, relax = g->relaxation;
     int32_t n = 0;
     int ascending = 1;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const gdmm_slot *s = &g->slots[g->adj_slot[k]];
-        for (int32_t e = 0; e < s->n; e++) {
-            int32_t a = s->labels[e];
-            fgi_assert(a >= 0 && a < st->cards[i]);
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const gdmm_slot *slot = &g->slots[g->adj_slot[k]];
+        for (int32_t e = 0; e < slot->n; e++) {
+            int32_t a = slot->labels[e];
+            fgi_assert(a >= 0 && a < s->cards[i]);
             if (!w->mark[a]) {
                 if (theta[a] == -INFINITY) continue;
                 w->mark[a] = 1;
@@ -30,21 +30,21 @@ static int32_t gather(const gdmm *g, gdmm_worker *w, int64_t i) {
                 if (n > 0 && w->touched[n - 1] > a) ascending = 0;
                 w->touched[n++] = a;
             }
-            w->sum[a] += relax * s->m[e] + (1 - relax) * s->x[e] + s->mu[e] * inverse;
-            if (s->x[e] > 0) w->value[a] = s->x[e];
+            w->sum[a] += relax * slot->m[e] + (1 - relax) * slot->x[e] + slot->mu[e] * inverse;
+            if (slot->x[e] > 0) w->value[a] = slot->x[e];
         }
     }
-    fgi_assert(n <= st->cards[i]);
+    fgi_assert(n <= s->cards[i]);
     if (!ascending) qsort(w->touched, (size_t)n, sizeof *w->touched, compare_labels);
     return n;
 }
 
 /* The best label by score that has no message joins; -1 if there is none. */
 static int32_t best_untouched(const gdmm *g, const gdmm_worker *w, int64_t i) {
-    const fgi_structure *st = g->model->s;
-    const double *theta = g->theta + st->unary_begin[i];
-    const int32_t *sorted = g->sorted + st->unary_begin[i];
-    for (int32_t k = 0; k < st->cards[i] && theta[sorted[k]] > -INFINITY; k++)
+    const fgi_structure *s = g->model->s;
+    const double *theta = g->theta + s->unary_begin[i];
+    const int32_t *sorted = g->sorted + s->unary_begin[i];
+    for (int32_t k = 0; k < s->cards[i] && theta[sorted[k]] > -INFINITY; k++)
         if (!w->mark[sorted[k]]) return sorted[k];
     return -1;
 }
@@ -61,46 +61,47 @@ static void insert_label(gdmm_worker *w, int32_t n, int32_t label) {
 }
 
 /* Multiplier step on one slot; w->value holds the new x by label. Adds |m - x|^2 to *primal. */
-static int update_slot(const gdmm *g, const gdmm_worker *w, gdmm_slot *s, int32_t n, int32_t support, double *primal) {
+static int update_slot(
+    const gdmm *g, const gdmm_worker *w, gdmm_slot *slot, int32_t n, int32_t support, double *primal) {
     const double step = g->eta * g->rho, relax = g->relaxation;
-    if (s->capacity > 0 || s->n == 0) { /* sparse: the support of x must be listed */
+    if (slot->capacity > 0 || slot->n == 0) { /* sparse: the support of x must be listed */
         int32_t found = 0;
-        for (int32_t e = 0; e < s->n; e++) found += w->mark[s->labels[e]] && w->value[s->labels[e]] > 0;
+        for (int32_t e = 0; e < slot->n; e++) found += w->mark[slot->labels[e]] && w->value[slot->labels[e]] > 0;
         for (int32_t k = 0; found < support && k < n; k++)
             if (w->value[w->touched[k]] > 0) {
-                int32_t before = s->n;
-                if (gdmm_slot_at(s, w->touched[k]) < 0) return 0;
-                found += s->n > before;
+                int32_t before = slot->n;
+                if (gdmm_slot_at(slot, w->touched[k]) < 0) return 0;
+                found += slot->n > before;
             }
     }
     int32_t kept = 0;
     double sum = 0;
-    for (int32_t e = 0; e < s->n; e++) {
-        int32_t a = s->labels[e];
-        double x = w->mark[a] ? w->value[a] : 0, m = s->m[e], mu = s->mu[e];
+    for (int32_t e = 0; e < slot->n; e++) {
+        int32_t a = slot->labels[e];
+        double x = w->mark[a] ? w->value[a] : 0, m = slot->m[e], mu = slot->mu[e];
         sum += (m - x) * (m - x);
-        if (w->mark[a]) mu += step * (relax * m + (1 - relax) * s->x[e] - x);
-        if (s->capacity > 0) {
+        if (w->mark[a]) mu += step * (relax * m + (1 - relax) * slot->x[e] - x);
+        if (slot->capacity > 0) {
             if (mu == 0 && m == 0 && x == 0) continue;
-            s->labels[kept] = a;
+            slot->labels[kept] = a;
         }
-        s->mu[kept] = mu;
-        s->m[kept] = m;
-        s->x[kept++] = x;
+        slot->mu[kept] = mu;
+        slot->m[kept] = m;
+        slot->x[kept++] = x;
     }
-    fgi_assert(kept <= s->n && (s->capacity > 0 || kept == s->n));
-    s->n = kept;
+    fgi_assert(kept <= slot->n && (slot->capacity > 0 || kept == slot->n));
+    slot->n = kept;
     *primal += sum;
     return 1;
 }
 
 static fgi_rc update_variable(gdmm *g, gdmm_worker *w, int64_t i, double *primal, double *dual) {
-    const fgi_structure *st = g->model->s;
-    const double *theta = g->theta + st->unary_begin[i];
+    const fgi_structure *s = g->model->s;
+    const double *theta = g->theta + s->unary_begin[i];
     const int64_t degree = gdmm_degree(g, i);
     if (degree == 0) return FGI_OK; /* rounded to argmax theta_i by the set-up */
     int32_t n = gather(g, w, i);
-    const gdmm_slot *one = &g->slots[g->adj_slot[st->adj_begin[i]]];
+    const gdmm_slot *one = &g->slots[g->adj_slot[s->adj_begin[i]]];
     if (g->sorted && (one->capacity > 0 || one->n == 0)) {
         int32_t extra = best_untouched(g, w, i);
         if (extra >= 0) insert_label(w, n++, extra);
@@ -124,7 +125,7 @@ static fgi_rc update_variable(gdmm *g, gdmm_worker *w, int64_t i, double *primal
     }
     *dual += (double)degree * moved;
     fgi_rc rc = FGI_OK;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1] && !rc; k++)
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1] && !rc; k++)
         if (!update_slot(g, w, &g->slots[g->adj_slot[k]], n, support, primal)) rc = FGI_NO_MEMORY;
     for (int32_t k = 0; k < n; k++) w->mark[w->touched[k]] = 0;
     return rc;

@@ -330,7 +330,7 @@ typedef struct fgi_settings {
 
 fgi_settings fgi_settings_default(void);
 /* FGI_BAD_ARGUMENT, with its name, for what is out of range; fgi_solver_create asks, too. */
-fgi_rc fgi_settings_check(const fgi_settings *s, fgi_error *err);
+fgi_rc fgi_settings_check(const fgi_settings *settings, fgi_error *err);
 
 typedef struct fgi_info {
     int32_t status; /* fgi_status */
@@ -369,32 +369,33 @@ typedef struct fgi_event {
 typedef struct fgi_solver fgi_solver;
 
 /* The solver holds a snapshot of the model. Set-up beyond allocation happens inside the first slices. */
-fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *s, fgi_solver **out, fgi_error *err);
+fgi_rc fgi_solver_create(const fgi_model *m, const fgi_settings *settings, fgi_solver **out, fgi_error *err);
 /* Works for about `seconds` or `iterations` more iterations (< 0: no limit of that kind), whichever ends first. */
-fgi_rc fgi_solver_run(fgi_solver *s, double seconds, int64_t iterations, fgi_info *info);
+fgi_rc fgi_solver_run(fgi_solver *solver, double seconds, int64_t iterations, fgi_info *info);
 /* Runs pause, in the middle of an iteration too, soon after info.entries_touched has come to this: at the same place in
  * every run, unlike pauses by the clock. For bnb, edac, dolls and search, whose iterations may take long;
  * others go on. */
-void fgi_solver_pause_at(fgi_solver *s, int64_t entries);
+void fgi_solver_pause_at(fgi_solver *solver, int64_t entries);
 /* Other work of the caller needs the cores (1), or no longer does (0): meanwhile threads of this solver do not work in
  * step with each other, which takes long where one of them has no core. Results do not depend on it. Unlike all other
  * calls it may be made by any thread while the solver runs. */
-void fgi_solver_rest(fgi_solver *s, int32_t rests);
-void fgi_solver_info(const fgi_solver *s, fgi_info *info);
+void fgi_solver_rest(fgi_solver *solver, int32_t rests);
+void fgi_solver_info(const fgi_solver *solver, fgi_info *info);
 /* Best labeling so far; returns 0 and leaves `labels` alone when there is none. */
-int fgi_solver_labels(const fgi_solver *s, int32_t *labels);
-int64_t fgi_solver_trace(const fgi_solver *s, int64_t from, int64_t capacity, fgi_event *events); /* total number */
+int fgi_solver_labels(const fgi_solver *solver, int32_t *labels);
+int64_t fgi_solver_trace(
+    const fgi_solver *solver, int64_t from, int64_t capacity, fgi_event *events); /* total number */
 /* A labeling from elsewhere: kept if it is better than the incumbent, and used as a start where the method can. */
-fgi_rc fgi_solver_offer(fgi_solver *s, const int32_t *labels, fgi_error *err);
+fgi_rc fgi_solver_offer(fgi_solver *solver, const int32_t *labels, fgi_error *err);
 /* A bound proven elsewhere. */
-void fgi_solver_offer_bound(fgi_solver *s, double bound);
+void fgi_solver_offer_bound(fgi_solver *solver, double bound);
 /*
  * Dual state as dense messages: for factor f in order, for each of its variables in order, cards[var] multipliers
  * mu_if(a) with the sign of docs/mathematics.md: factor scores minus mu, unary scores plus mu. Variables with one label
  * have none in factors over more than 16. Size: fgi_solver_message_size, or -1 where the method has none.
  */
-int64_t fgi_solver_message_size(const fgi_solver *s);
-fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
+int64_t fgi_solver_message_size(const fgi_solver *solver);
+fgi_rc fgi_solver_messages(const fgi_solver *solver, double *mu);
 /*
  * Proofs (docs/proofs.md). Before its first run a solver may be told to say every step: nodes are closed that cannot
  * be better than the incumbent by `lead`, messages are whole multiples of `quantum`, a power of two, down to -`reach`,
@@ -403,35 +404,37 @@ fgi_rc fgi_solver_messages(const fgi_solver *s, double *mu);
  * incumbent: up to `lead` that is a proof, and -1 says that there is nothing that could be said. _spoken: bytes to be
  * taken; -1: memory or numbers have ended the proof. _speaks: whether the method can say anything.
  */
-int fgi_solver_speaks(const fgi_solver *s);
-fgi_rc fgi_solver_speak(fgi_solver *s, double lead, double quantum, double reach, fgi_error *err);
-double fgi_solver_hush(fgi_solver *s);
-int64_t fgi_solver_spoken(const fgi_solver *s);
-void fgi_solver_take_spoken(fgi_solver *s, uint8_t *out);
-fgi_rc fgi_solver_warm_start(fgi_solver *s, const double *mu, fgi_error *err);
+int fgi_solver_speaks(const fgi_solver *solver);
+fgi_rc fgi_solver_speak(fgi_solver *solver, double lead, double quantum, double reach, fgi_error *err);
+double fgi_solver_hush(fgi_solver *solver);
+int64_t fgi_solver_spoken(const fgi_solver *solver);
+void fgi_solver_take_spoken(fgi_solver *solver, uint8_t *out);
+fgi_rc fgi_solver_warm_start(fgi_solver *solver, const double *mu, fgi_error *err);
 /* The model's present potentials in place of those the solver was made with (same structure). The labels, rescored, and
  * the dual state stay as a start; score, bound, iterations and trace begin anew. FGI_UNSUPPORTED: make a new solver
  * instead. */
-fgi_rc fgi_solver_update(fgi_solver *s, const fgi_model *m, fgi_error *err);
+fgi_rc fgi_solver_update(fgi_solver *solver, const fgi_model *m, fgi_error *err);
 /*
  * For a model that is a part of a larger one, whose other parts share some variables. New unary scores of these, one
  * variable after the other: the dual state stays, and what runs find from now on (labels, score, bound) is of the new
  * numbers. The model is the solver's own: the caller's does not change. And what the solver says of variables: the
  * scores theta_i + sum of mu_if of its present messages, laid out likewise. FGI_UNSUPPORTED where a method has neither.
  */
-fgi_rc fgi_solver_move_unary(fgi_solver *s, int64_t n, const int32_t *variables, const double *scores, fgi_error *err);
-fgi_rc fgi_solver_beliefs(const fgi_solver *s, int64_t n, const int32_t *variables, double *beliefs, fgi_error *err);
+fgi_rc fgi_solver_move_unary(
+    fgi_solver *solver, int64_t n, const int32_t *variables, const double *scores, fgi_error *err);
+fgi_rc fgi_solver_beliefs(
+    const fgi_solver *solver, int64_t n, const int32_t *variables, double *beliefs, fgi_error *err);
 /*
  * The dual state as the method holds it, where it has a fgi_solver_beliefs: a solver of the same model that is given it
  * goes on as this one would, if this one is given it, too. fgi_solver_state brings an iteration under way to its end.
  * Size: -1 where the method has none.
  */
-int64_t fgi_solver_state_size(const fgi_solver *s);
-fgi_rc fgi_solver_state(fgi_solver *s, double *state, fgi_error *err);
-fgi_rc fgi_solver_set_state(fgi_solver *s, const double *state, fgi_error *err);
+int64_t fgi_solver_state_size(const fgi_solver *solver);
+fgi_rc fgi_solver_state(fgi_solver *solver, double *state, fgi_error *err);
+fgi_rc fgi_solver_set_state(fgi_solver *solver, const double *state, fgi_error *err);
 /* Relaxed variable marginals, laid out as the unaries; returns 0 where there are none. x == NULL only asks the method.
  */
-int fgi_solver_marginals(const fgi_solver *s, double *x);
-void fgi_solver_free(fgi_solver *s);
+int fgi_solver_marginals(const fgi_solver *solver, double *x);
+void fgi_solver_free(fgi_solver *solver);
 
 #endif

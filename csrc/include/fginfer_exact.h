@@ -22,12 +22,12 @@ int64_t fgi_components(const fgi_model *m, int32_t *component);
 /* All components as models of their own. */
 typedef struct fgi_split fgi_split;
 fgi_rc fgi_split_create(const fgi_model *m, fgi_split **out, fgi_error *err);
-int64_t fgi_split_count(const fgi_split *s);
-int64_t fgi_split_size(const fgi_split *s, int64_t which);             /* variables of a component */
-void fgi_split_vars(const fgi_split *s, int64_t which, int32_t *vars); /* ascending */
+int64_t fgi_split_count(const fgi_split *split);
+int64_t fgi_split_size(const fgi_split *split, int64_t which);             /* variables of a component */
+void fgi_split_vars(const fgi_split *split, int64_t which, int32_t *vars); /* ascending */
 /* The sub-model of one component, with the constant 0. Tables that its factors share stay shared. */
-fgi_rc fgi_split_model(fgi_split *s, int64_t which, fgi_model **out, fgi_error *err);
-void fgi_split_free(fgi_split *s);
+fgi_rc fgi_split_model(fgi_split *split, int64_t which, fgi_model **out, fgi_error *err);
+void fgi_split_free(fgi_split *split);
 
 /* ---- bucket elimination ------------------------------------------------------------------------------------- */
 

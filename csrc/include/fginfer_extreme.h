@@ -81,7 +81,7 @@ typedef struct fgi_ppd_columns fgi_ppd_columns;
 
 /* Checks the settings and makes the scratch memory of so many threads. The data must outlive it. */
 fgi_rc fgi_ppd_create(
-    const fgi_extreme_data *data, const fgi_ppd_settings *s, int32_t threads, fgi_ppd **out, fgi_error *err);
+    const fgi_extreme_data *data, const fgi_ppd_settings *settings, int32_t threads, fgi_ppd **out, fgi_error *err);
 void fgi_ppd_free(fgi_ppd *p);
 /* Trains labels[0 .. n). Where *stop becomes non-zero (NULL: never) the call returns within milliseconds;
  * fgi_ppd_columns_get then says which labels are done: only these have weights. */
@@ -121,7 +121,7 @@ typedef struct fgi_pd_info {
 typedef struct fgi_pd fgi_pd;
 /* Every row needs a label (FGI_BAD_MODEL, with the row as the index). The data must outlive it. */
 fgi_rc fgi_pd_create(
-    const fgi_extreme_data *data, const fgi_pd_settings *s, int32_t threads, fgi_pd **out, fgi_error *err);
+    const fgi_extreme_data *data, const fgi_pd_settings *settings, int32_t threads, fgi_pd **out, fgi_error *err);
 void fgi_pd_free(fgi_pd *p);
 /* Visits rows[*next .. m): search, projected step on the row's active labels, weights. Stops past `deadline`. */
 fgi_rc fgi_pd_pass(fgi_pd *p, const int32_t *rows, int64_t m, int64_t *next, double deadline, fgi_error *err);

@@ -162,13 +162,13 @@ typedef struct fgi_learn_settings {
 
 /* Visits examples[*next .. m) in order: decode, then update; stops after the first batch past `deadline` (fgi_clock).
  */
-fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m, int64_t *next,
-    double deadline, fgi_error *err);
+fgi_rc fgi_learn_pass(fgi_learner *L, const fgi_learn_settings *settings, const int32_t *examples, int64_t m,
+    int64_t *next, double deadline, fgi_error *err);
 /* The same without decoding: re-optimises over the answers kept (bcfw, dcd). */
-fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *s, const int32_t *examples, int64_t m,
+fgi_rc fgi_learn_cached_pass(fgi_learner *L, const fgi_learn_settings *settings, const int32_t *examples, int64_t m,
     int64_t *next, double deadline, fgi_error *err);
 /* One update with an answer found elsewhere (fgi_learn_count). */
-fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *s, int32_t example, const int32_t *answer,
+fgi_rc fgi_learn_offer(fgi_learner *L, const fgi_learn_settings *settings, int32_t example, const int32_t *answer,
     int32_t length, fgi_error *err);
 /* Working sets, for checkpoints: per kept answer its example, length, alpha and loss; labels concatenated; per
  * example its last gap and its part of the dual loss. */
@@ -218,7 +218,8 @@ typedef struct fgi_learn_gdmm_info {
 typedef struct fgi_learn_gdmm fgi_learn_gdmm;
 
 /* The learner keeps the weights; it must outlive the gdmm (fgi_learn_gdmm_free alone may come later). */
-fgi_rc fgi_learn_gdmm_create(fgi_learner *L, const fgi_learn_gdmm_settings *s, fgi_learn_gdmm **out, fgi_error *err);
+fgi_rc fgi_learn_gdmm_create(
+    fgi_learner *L, const fgi_learn_gdmm_settings *settings, fgi_learn_gdmm **out, fgi_error *err);
 void fgi_learn_gdmm_free(fgi_learn_gdmm *g);
 /* Visits examples[*next .. m): every block of an example once, then its multipliers. With away > 0 these are blocks of
  * examples: b has the examples b * away and on. The deadline then also cuts a block short; the next pass must go on
@@ -275,7 +276,7 @@ fgi_rc fgi_learn_gdmm_import_step(fgi_learn_gdmm *g, const int64_t *place, const
  * may add. */
 typedef struct fgi_learn_gdmm_sets fgi_learn_gdmm_sets;
 fgi_rc fgi_learn_gdmm_sets_create(
-    fgi_learner *L, const fgi_learn_gdmm_settings *s, int32_t greedy, fgi_learn_gdmm_sets **out, fgi_error *err);
+    fgi_learner *L, const fgi_learn_gdmm_settings *settings, int32_t greedy, fgi_learn_gdmm_sets **out, fgi_error *err);
 void fgi_learn_gdmm_sets_free(fgi_learn_gdmm_sets *g);
 fgi_rc fgi_learn_gdmm_sets_pass(
     fgi_learn_gdmm_sets *g, const int32_t *examples, int64_t m, int64_t *next, double deadline, fgi_error *err);

@@ -44,7 +44,7 @@ typedef struct fgi_crf_info {
 typedef struct fgi_crf fgi_crf;
 
 /* FGI_UNSUPPORTED: a graph has a cycle and pseudo is 0. */
-fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi_crf **out, fgi_error *err);
+fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *settings, fgi_crf **out, fgi_error *err);
 void fgi_crf_free(fgi_crf *c);
 int64_t fgi_crf_dimension(const fgi_crf *c);
 int64_t fgi_crf_cells(const fgi_crf *c);

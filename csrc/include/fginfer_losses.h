@@ -59,10 +59,10 @@ typedef struct fgi_loss_settings {
     int32_t threads;
     uint64_t seed;
 } fgi_loss_settings;
-void fgi_loss_defaults(fgi_loss_settings *s); /* the exact cross-entropy */
+void fgi_loss_defaults(fgi_loss_settings *settings); /* the exact cross-entropy */
 
 /* One vector of n scores: value, and gradient (n; NULL: not wanted). positives: ascending; weights: NULL is 1. */
-fgi_rc fgi_loss_of_scores(const fgi_loss_settings *s, int64_t n, const double *scores, int64_t n_positives,
+fgi_rc fgi_loss_of_scores(const fgi_loss_settings *settings, int64_t n, const double *scores, int64_t n_positives,
     const int32_t *positives, const double *weights, double *value, double *gradient, fgi_error *err);
 
 typedef struct fgi_loss_batch {
@@ -85,7 +85,7 @@ void fgi_loss_blocks(int32_t d, int32_t blocks, int32_t *begin);
 
 typedef struct fgi_losses fgi_losses;
 /* Copies the settings; rows, samples and indexes stay the caller's, and come with every batch. */
-fgi_rc fgi_losses_create(const fgi_loss_settings *s, fgi_losses **out, fgi_error *err);
+fgi_rc fgi_losses_create(const fgi_loss_settings *settings, fgi_losses **out, fgi_error *err);
 void fgi_losses_free(fgi_losses *l);
 /* Values and claims of a batch, n each. The sparse gradients with respect to the scores stay in `l`. */
 fgi_rc fgi_losses_run(fgi_losses *l, const fgi_loss_batch *b, double *values, int32_t *claims, fgi_error *err);

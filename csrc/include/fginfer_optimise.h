@@ -76,7 +76,7 @@ typedef struct fgi_optimiser fgi_optimiser;
 
 /* start: `dimension` finite numbers, copied; NULL: zeros. */
 fgi_rc fgi_optimiser_create(
-    int64_t dimension, const fgi_optimise_settings *s, const double *start, fgi_optimiser **out, fgi_error *err);
+    int64_t dimension, const fgi_optimise_settings *settings, const double *start, fgi_optimiser **out, fgi_error *err);
 void fgi_optimiser_free(fgi_optimiser *o);
 /* The same question until it is answered. */
 void fgi_optimiser_ask(const fgi_optimiser *o, fgi_request *request);

@@ -107,7 +107,7 @@ void fgi_oracle_get_work(const fgi_oracle *o, fgi_oracle_work *work);
 
 /* Live: answers follow fgi_model_set_table. The model must outlive the source. */
 fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err);
-void fgi_model_source_free(fgi_source *s);
+void fgi_model_source_free(fgi_source *source);
 
 /* ---- a pairwise table that changes ----------------------------------------------------------------------------- */
 

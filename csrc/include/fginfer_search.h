@@ -33,28 +33,28 @@ typedef struct fgi_search_settings {
     int32_t threads;
     uint64_t seed;
 } fgi_search_settings;
-void fgi_search_defaults(fgi_search_settings *s); /* what NULL settings stand for */
+void fgi_search_defaults(fgi_search_settings *settings); /* what NULL settings stand for */
 
 /* Copies n rows of d finite numbers, `stride` apart. Takes O(n * clusters * d) for the assignment; all-zero rows are
  * fine. */
 fgi_rc fgi_search_create(int64_t n, int32_t d, int64_t stride, const float *rows, const fgi_search_settings *settings,
     fgi_search **out, fgi_error *err);
-void fgi_search_free(fgi_search *s);
+void fgi_search_free(fgi_search *index);
 
 /* Row labels[i] becomes rows + i * stride. O(d) a row; O(clusters * d) for one that has moved by more than a quarter of
  * its length since it was last assigned, which then gets the cluster that fits it now. When as many rows have done so
  * as there are, the clusters are made anew. A label may be listed twice: the last one counts. */
 fgi_rc fgi_search_set_rows(
-    fgi_search *s, int64_t n, const int32_t *labels, int64_t stride, const float *rows, fgi_error *err);
+    fgi_search *index, int64_t n, const int32_t *labels, int64_t stride, const float *rows, fgi_error *err);
 /* The same, with row labels[i] read from all + labels[i] * stride: for a matrix that was changed at some rows. */
 fgi_rc fgi_search_refresh(
-    fgi_search *s, int64_t n, const int32_t *labels, int64_t stride, const float *all, fgi_error *err);
+    fgi_search *index, int64_t n, const int32_t *labels, int64_t stride, const float *all, fgi_error *err);
 /* Entry columns[i] of row labels[i] becomes values[i]; the same cost as for the row. */
 fgi_rc fgi_search_set_entries(
-    fgi_search *s, int64_t n, const int32_t *labels, const int32_t *columns, const float *values, fgi_error *err);
+    fgi_search *index, int64_t n, const int32_t *labels, const int32_t *columns, const float *values, fgi_error *err);
 /* Clusters made anew from the rows as they are, for when many have moved. */
-fgi_rc fgi_search_rebuild(fgi_search *s, fgi_error *err);
-void fgi_search_row(const fgi_search *s, int32_t label, float *row); /* in range, or else */
+fgi_rc fgi_search_rebuild(fgi_search *index, fgi_error *err);
+void fgi_search_row(const fgi_search *index, int32_t label, float *row); /* in range, or else */
 
 typedef struct fgi_search_query {
     int64_t n; /* queries of d finite numbers, `stride` apart */
@@ -80,14 +80,14 @@ typedef struct fgi_search_query {
 /* labels and values: n x want, best first, -1 and -INFINITY where the labels run out. proven (n; NULL: not wanted): 1
  * where the answer is the exact one. One call at a time per index; updates must not run beside it. */
 fgi_rc fgi_search_run(
-    fgi_search *s, const fgi_search_query *q, int32_t *labels, double *values, uint8_t *proven, fgi_error *err);
+    fgi_search *index, const fgi_search_query *q, int32_t *labels, double *values, uint8_t *proven, fgi_error *err);
 
 /* Approximate, by parts of the columns (settings.parts), in one pass over their codes: the labels that these rank among
  * the first `want` (or `candidates`) in some part, parts * want at most (and no more than there are rows), those with
  * the largest sums; -1 behind the last. values: the inner product over each part, from bytes, so off by about a
  * hundredth of the row's length by the query's. labels: n x most, values: n x most x parts. No messages. */
-fgi_rc fgi_search_parts(fgi_search *s, const fgi_search_query *q, int32_t *labels, float *values, fgi_error *err);
-int32_t fgi_search_parts_of(const fgi_search *s);
+fgi_rc fgi_search_parts(fgi_search *index, const fgi_search_query *q, int32_t *labels, float *values, fgi_error *err);
+int32_t fgi_search_parts_of(const fgi_search *index);
 int64_t fgi_search_parts_most(int32_t parts, int32_t want, int64_t rows);
 
 /* An index under an inner-product source (fginfer_oracle.h), over its weights as they are now, in place of an older
@@ -106,6 +106,6 @@ typedef struct fgi_search_info {
     int64_t rows_moved;
 } fgi_search_info;
 /* Sizes, and what was done so far. */
-void fgi_search_info_get(const fgi_search *s, fgi_search_info *info);
+void fgi_search_info_get(const fgi_search *index, fgi_search_info *info);
 
 #endif

@@ -9,13 +9,13 @@ typedef struct fgi_names {
     int64_t n_slots;
 } fgi_names;
 
-int32_t fgi_names_find(const fgi_names *s, int32_t owner, const char *name, int64_t n); /* its value; -1: none */
+int32_t fgi_names_find(const fgi_names *names, int32_t owner, const char *name, int64_t n); /* its value; -1: none */
 /* A new name, for a value >= 0. Returns 0 when memory is short. */
-int fgi_names_add(fgi_names *s, int32_t owner, const char *name, int64_t n, int32_t value);
+int fgi_names_add(fgi_names *names, int32_t owner, const char *name, int64_t n, int32_t value);
 /* All names in the order in which they came: where each begins in `text` (and the last ends), its owner and value.
  * Returns how many there are; the arrays may be NULL. */
-int64_t fgi_names_list(const fgi_names *s, int64_t *begin, int32_t *owner, int32_t *value);
-int64_t fgi_names_held(const fgi_names *s); /* bytes */
-void fgi_names_clear(fgi_names *s);
+int64_t fgi_names_list(const fgi_names *names, int64_t *begin, int32_t *owner, int32_t *value);
+int64_t fgi_names_held(const fgi_names *names); /* bytes */
+void fgi_names_clear(fgi_names *names);
 
 #endif

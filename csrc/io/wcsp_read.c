@@ -154,57 +154,59 @@ static int64_t largest_cost(const fgi_wcsp *r) {
     return (int64_t)largest;
 }
 
-static int share(fgi_wcsp *r, shared s, const double *scores) {
-    s.dims = r->shared_dims.n;
-    s.values = r->shared_values.n;
-    for (int64_t k = 0; k < s.arity; k++)
+static int share(fgi_wcsp *r, shared table, const double *scores) {
+    table.dims = r->shared_dims.n;
+    table.values = r->shared_values.n;
+    for (int64_t k = 0; k < table.arity; k++)
         if (!fgi_array_push_i32(&r->shared_dims, r->dims[k])) return 0;
-    if (s.arity < 2) {
+    if (table.arity < 2) {
         if (!fgi_array_reserve(&r->shared_values, r->entries, sizeof(double))) return 0;
-        memcpy((double *)r->shared_values.at + s.values, scores, (size_t)r->entries * sizeof *scores);
+        memcpy((double *)r->shared_values.at + table.values, scores, (size_t)r->entries * sizeof *scores);
         r->shared_values.n += r->entries;
     }
     if (!fgi_array_reserve(&r->shared, 1, sizeof(shared))) return 0;
-    ((shared *)r->shared.at)[r->shared.n++] = s;
+    ((shared *)r->shared.at)[r->shared.n++] = table;
     return 1;
 }
 
 /* One more factor with this function; `scores` where it has one variable or none. */
-static int add_factor(fgi_wcsp *r, const shared *s, const double *scores) {
-    add_most(r, s->most);
-    if (s->arity >= 2) return fgi_collected_factor(&r->c, r->vars.at, s->arity, s->table, s->transposed);
-    if (s->arity == 1) return fgi_collected_unary(&r->c, *(const int32_t *)r->vars.at, scores);
+static int add_factor(fgi_wcsp *r, const shared *table, const double *scores) {
+    add_most(r, table->most);
+    if (table->arity >= 2)
+        return fgi_collected_factor(&r->c, r->vars.at, table->arity, table->table, table->transposed);
+    if (table->arity == 1) return fgi_collected_unary(&r->c, *(const int32_t *)r->vars.at, scores);
     fgi_collected_constant(&r->c, scores[0]);
     return 1;
 }
 
 /* The table at the end of the values is complete. */
 static fgi_rc end_of_table(fgi_wcsp *r, fgi_error *err) {
-    shared s = {.arity = r->vars.n, .most = largest_cost(r)};
+    shared table = {.arity = r->vars.n, .most = largest_cost(r)};
     const double *scores = table_begin(r);
-    if (s.arity < 2) {
+    if (table.arity < 2) {
         r->c.tables.values.n -= r->entries; /* which stay where they are until they are copied */
     } else {
-        s.table = fgi_distinct_store(&r->c.tables, r->dims, s.arity, r->entries, &s.transposed);
-        if (s.table < 0) return out_of_memory(r, err);
+        table.table = fgi_distinct_store(&r->c.tables, r->dims, table.arity, r->entries, &table.transposed);
+        if (table.table < 0) return out_of_memory(r, err);
     }
-    if (!add_factor(r, &s, scores) || (r->is_shared && !share(r, s, scores))) return out_of_memory(r, err);
+    if (!add_factor(r, &table, scores) || (r->is_shared && !share(r, table, scores))) return out_of_memory(r, err);
     next_function(r);
     return FGI_OK;
 }
 
 static fgi_rc use_shared(fgi_wcsp *r, int64_t number, const char *word, int64_t n, fgi_error *err) {
-    const shared *s = (const shared *)r->shared.at + (number - 1);
-    const int32_t *dims = (const int32_t *)r->shared_dims.at + s->dims;
-    if (s->arity != r->vars.n || (s->arity && memcmp(dims, r->dims, (size_t)s->arity * sizeof *dims) != 0)) {
+    const shared *table = (const shared *)r->shared.at + (number - 1);
+    const int32_t *dims = (const int32_t *)r->shared_dims.at + table->dims;
+    if (table->arity != r->vars.n ||
+        (table->arity && memcmp(dims, r->dims, (size_t)table->arity * sizeof *dims) != 0)) {
         char mine[80], known[80];
         fgi_words_list(mine, sizeof mine, r->dims, r->vars.n);
-        fgi_words_list(known, sizeof known, dims, s->arity);
+        fgi_words_list(known, sizeof known, dims, table->arity);
         return fail_at(r, err, word, n, "cost function %lld has label counts %s, the shared function %lld has %s",
             ll(r->f), mine, ll(number), known);
     }
-    const double *scores = s->arity < 2 ? (const double *)r->shared_values.at + s->values : NULL;
-    if (!add_factor(r, s, scores)) return out_of_memory(r, err);
+    const double *scores = table->arity < 2 ? (const double *)r->shared_values.at + table->values : NULL;
+    if (!add_factor(r, table, scores)) return out_of_memory(r, err);
     next_function(r);
     return FGI_OK;
 }

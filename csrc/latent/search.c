@@ -98,37 +98,37 @@ static int64_t best_flip(
     return chosen;
 }
 
-static void tabu(point *p, scratch *s, const job *t, fgi_rng *rng) {
+static void tabu(point *p, scratch *room, const job *t, fgi_rng *rng) {
     const int64_t n = p->a->n, tenure = n < 8 ? 0 : 3 + n / 50;
     const int64_t candidates = t->candidates <= 0 || t->candidates > n ? n : t->candidates;
     double best = value(p);
-    memcpy(s->best, p->z, (size_t)n);
-    memset(s->until, 0, (size_t)n * sizeof *s->until);
+    memcpy(room->best, p->z, (size_t)n);
+    memset(room->until, 0, (size_t)n * sizeof *room->until);
     for (int64_t step = 1; step <= t->tabu_steps && !over(p, candidates); step++) {
         double square;
-        const int64_t i = best_flip(p, s->until, step, best, candidates, rng, &square);
+        const int64_t i = best_flip(p, room->until, step, best, candidates, rng, &square);
         if (i < 0) continue;
         flip(p, i, square);
-        s->until[i] = step + tenure + fgi_rng_below(rng, tenure + 2);
+        room->until[i] = step + tenure + fgi_rng_below(rng, tenure + 2);
         if (step % 256 == 0) place(p);
         if (value(p) <= best + 1e-12 * fabs(best)) continue;
         best = value(p);
-        memcpy(s->best, p->z, (size_t)n);
+        memcpy(room->best, p->z, (size_t)n);
     }
-    memcpy(p->z, s->best, (size_t)n);
+    memcpy(p->z, room->best, (size_t)n);
     place(p);
     ascend(p);
 }
 
 static void search_some(void *context, int64_t begin, int64_t end, int worker) {
     const job *t = context;
-    scratch *s = t->scratch + worker;
+    scratch *room = t->scratch + worker;
     for (int64_t k = begin; k < end; k++) {
         fgi_rng rng = fgi_rng_of(t->seed, t->first + k);
-        point p = {t->a, t->z + k * t->a->n, s->sum, 0, 0, fgi_atom_meter(t->a)};
+        point p = {t->a, t->z + k * t->a->n, room->sum, 0, 0, fgi_atom_meter(t->a)};
         place(&p);
         ascend(&p);
-        if (t->tabu_steps > 0 && !fgi_meter_over(&p.meter)) tabu(&p, s, t, &rng);
+        if (t->tabu_steps > 0 && !fgi_meter_over(&p.meter)) tabu(&p, room, t, &rng);
         t->values[k] = value(&p);
     }
 }

@@ -12,13 +12,13 @@ static double total_alpha(const fgi_working_set *set) {
 }
 
 /* Algorithm 1 for one answer: the exact step of its alpha. */
-static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i, fgi_answer *a) {
+static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *settings, int32_t i, fgi_answer *a) {
     fgi_learn_term term = {a->labels, a->length, 1.0};
     fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
     if (rc) return rc;
     double dot, norm, sum = total_alpha(&L->sets[i]);
     fgi_learn_products(L, &dot, &norm);
-    double d = (a->loss - dot - sum / (2 * s->C)) / (norm + 1 / (2 * s->C));
+    double d = (a->loss - dot - sum / (2 * settings->C)) / (norm + 1 / (2 * settings->C));
     double now = a->alpha + d > 0 ? a->alpha + d : 0;
     d = now - a->alpha;
     if (d == 0) return FGI_OK;
@@ -32,7 +32,7 @@ static fgi_rc step_answer(fgi_learner *L, const fgi_learn_settings *s, int32_t i
 }
 
 fgi_rc fgi_learn_update_dcd(
-    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
+    fgi_learner *L, const fgi_learn_settings *settings, int32_t i, const int32_t *labels, int32_t length) {
     fgi_working_set *set = &L->sets[i];
     fgi_rc rc = FGI_OK;
     L->state.steps++;
@@ -42,14 +42,14 @@ fgi_rc fgi_learn_update_dcd(
         fgi_learn_term term = {labels, length, 1.0};
         if ((rc = fgi_learn_psi_own(L, i, &term, 1))) return rc;
         fgi_learn_products(L, &dot, &norm);
-        double violation = loss - dot - total_alpha(set) / (2 * s->C);
+        double violation = loss - dot - total_alpha(set) / (2 * settings->C);
         L->gaps[i] = violation > 0 ? violation : 0;
-        if (!a && violation >= s->threshold && !(a = fgi_learn_add_answer(L, i, labels, length, loss)))
+        if (!a && violation >= settings->threshold && !(a = fgi_learn_add_answer(L, i, labels, length, loss)))
             return FGI_NO_MEMORY;
-        if (a && (rc = step_answer(L, s, i, a))) return rc; /* the newest first: Theorem 1 needs it */
+        if (a && (rc = step_answer(L, settings, i, a))) return rc; /* the newest first: Theorem 1 needs it */
     } else if (labels) L->gaps[i] = 0;
     for (int32_t k = 0; k < set->count; k++)
-        if ((rc = step_answer(L, s, i, set->answers[k]))) return rc;
+        if ((rc = step_answer(L, settings, i, set->answers[k]))) return rc;
     for (int32_t k = set->count - 1; k >= 0; k--)
         if (set->answers[k]->alpha == 0) fgi_learn_drop_answer(L, i, k);
     return FGI_OK;

@@ -5,7 +5,7 @@
 #include "learn/learn.h"
 #include "oracle/oracle.h"
 
-fgi_rc fgi_learn_scratch_init(fgi_learner *L, fgi_learn_scratch *s) {
+fgi_rc fgi_learn_scratch_init(fgi_learner *L, fgi_learn_scratch *scratch) {
     const fgi_learn_data *d = &L->data;
     fgi_arena *arena = &L->arena;
     const int64_t k = d->n_labels;
@@ -13,39 +13,39 @@ fgi_rc fgi_learn_scratch_init(fgi_learner *L, fgi_learn_scratch *s) {
     const int edges = labels && d->edges != FGI_EDGES_NONE;
     int64_t cells, scores = L->max_rows;
     if (!choices && !fgi_mul(L->max_tokens, k, &scores)) return FGI_NO_MEMORY;
-    s->scores = fgi_take(arena, scores, double);
-    s->best = fgi_take(arena, k + 1, double);
-    if (fgi_learn_prunes(d)) s->rows = fgi_take(arena, k, int32_t);
+    scratch->scores = fgi_take(arena, scores, double);
+    scratch->best = fgi_take(arena, k + 1, double);
+    if (fgi_learn_prunes(d)) scratch->rows = fgi_take(arena, k, int32_t);
     if (edges && (d->edge_row || d->choice_begin)) {
         if (!fgi_mul(k, k, &cells)) return FGI_NO_MEMORY;
-        s->table = fgi_take(arena, cells, double);
+        scratch->table = fgi_take(arena, cells, double);
     }
-    if (d->kind == FGI_LEARN_SETS) s->on = fgi_take(arena, 2 * k, uint8_t);
+    if (d->kind == FGI_LEARN_SETS) scratch->on = fgi_take(arena, 2 * k, uint8_t);
     if (choices && d->projective) {
         const int64_t n = L->max_tokens + 1;
         if (!fgi_mul(n, 4 * n, &cells)) return FGI_NO_MEMORY;
-        s->span = fgi_take(arena, cells, double);
-        s->span_back = fgi_take(arena, cells, int32_t);
+        scratch->span = fgi_take(arena, cells, double);
+        scratch->span_back = fgi_take(arena, cells, int32_t);
     }
     if (arena->failed) return FGI_NO_MEMORY;
     const int asks = labels && !edges && !d->choice_begin; /* token by token */
-    if (asks && !(s->oracle = fgi_oracle_scratch_create((int32_t)k, 1))) return FGI_NO_MEMORY;
+    if (asks && !(scratch->oracle = fgi_oracle_scratch_create((int32_t)k, 1))) return FGI_NO_MEMORY;
     /* Alternatives have features of their own and share their weights: one label each. */
     return fgi_products_create_dense(choices ? 1 : (int32_t)k, d->n_features, NULL,
-        choices ? FGI_ROWS_BY_LABEL : FGI_ROWS_BY_FEATURE, &s->products, NULL);
+        choices ? FGI_ROWS_BY_LABEL : FGI_ROWS_BY_FEATURE, &scratch->products, NULL);
 }
 
-void fgi_learn_scratch_clear(fgi_learn_scratch *s) {
-    fgi_oracle_scratch_free(s->oracle);
-    fgi_products_free(s->products);
+void fgi_learn_scratch_clear(fgi_learn_scratch *scratch) {
+    fgi_oracle_scratch_free(scratch->oracle);
+    fgi_products_free(scratch->products);
 }
 
 /* ---- scores --------------------------------------------------------------------------------------------------- */
 
 /* Whose weights the source has from now on. */
-static void use_weights(const fgi_learn_vector *w, fgi_learn_scratch *s) {
-    if (w->dense) fgi_products_borrow(s->products, w->dense);
-    else fgi_products_borrow_rows(s->products, &(fgi_weight_rows){w->begin, w->end, w->label, w->value});
+static void use_weights(const fgi_learn_vector *w, fgi_learn_scratch *scratch) {
+    if (w->dense) fgi_products_borrow(scratch->products, w->dense);
+    else fgi_products_borrow_rows(scratch->products, &(fgi_weight_rows){w->begin, w->end, w->label, w->value});
 }
 
 static fgi_features features_of(const fgi_learn_data *d, int64_t row) {
@@ -98,23 +98,23 @@ static void choice_scores(
  * sets the score of a label is the difference between on and off, loss included; the constant loss of the true set is
  * left out. */
 void fgi_learn_fill_scores(
-    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, fgi_learn_scratch *s) {
+    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, fgi_learn_scratch *scratch) {
     const fgi_learn_data *d = &L->data;
     int64_t first = d->token_begin[i], end = d->token_begin[i + 1];
-    double *out = s->scores;
-    use_weights(w, s);
+    double *out = scratch->scores;
+    use_weights(w, scratch);
     for (int64_t t = first; t < end; t++) {
         const int32_t *list;
         if (d->kind == FGI_LEARN_LABELS) {
-            label_scores(L, s->products, loss_factor, t, out);
-            s->touched += fgi_learn_allowed(L, t, &list);
+            label_scores(L, scratch->products, loss_factor, t, out);
+            scratch->touched += fgi_learn_allowed(L, t, &list);
             out += d->n_labels;
         } else if (d->kind == FGI_LEARN_SETS) {
-            set_scores(L, s->products, loss_factor, i, out);
-            s->touched += d->n_labels;
+            set_scores(L, scratch->products, loss_factor, i, out);
+            scratch->touched += d->n_labels;
         } else {
-            choice_scores(L, s->products, loss_factor, t, out);
-            s->touched += d->choice_begin[t + 1] - d->choice_begin[t];
+            choice_scores(L, scratch->products, loss_factor, t, out);
+            scratch->touched += d->choice_begin[t + 1] - d->choice_begin[t];
             out += d->choice_begin[t + 1] - d->choice_begin[t];
         }
     }
@@ -123,7 +123,7 @@ void fgi_learn_fill_scores(
 /* The best label of a token that has no edges: one question about inner products. The loss of all labels but the true
  * one is where their scores start; a message takes it off the true one. */
 static double ask_token(
-    const fgi_learner *L, double loss_factor, int64_t token, fgi_learn_scratch *s, int32_t *answer) {
+    const fgi_learner *L, double loss_factor, int64_t token, fgi_learn_scratch *scratch, int32_t *answer) {
     const fgi_learn_data *d = &L->data;
     const int32_t z = d->truth[token];
     const double weight = loss_factor * (d->token_weight ? d->token_weight[token] : 1.0);
@@ -135,38 +135,39 @@ static double ask_token(
     } else {
         x.constant = weight;
     }
-    x.scores = s->scores;
+    x.scores = scratch->scores;
     const fgi_message truth = {off != 0.0, &z, &off};
-    const fgi_oracle_query q = {.source = fgi_products_source(s->products), .messages = &truth, .hint = -1, .x = &x};
+    const fgi_oracle_query q = {
+        .source = fgi_products_source(scratch->products), .messages = &truth, .hint = -1, .x = &x};
     fgi_argmax best = {0, 0};
-    fgi_oracle_answer(&q, s->oracle, &best); /* a scan into s->scores allocates nothing: it cannot fail */
-    s->touched += d->n_labels;
+    fgi_oracle_answer(&q, scratch->oracle, &best); /* a scan into scratch->scores allocates nothing: it cannot fail */
+    scratch->touched += d->n_labels;
     *answer = best.state < 0 ? 0 : (int32_t)best.state;
     return best.value;
 }
 
 static int32_t decode_one(const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i,
-    fgi_learn_scratch *s, int32_t *answer, double *value) {
+    fgi_learn_scratch *scratch, int32_t *answer, double *value) {
     const fgi_learn_data *d = &L->data;
     int64_t tokens = fgi_learn_tokens(L, i);
     double total = 0;
-    if (s->oracle) {
-        use_weights(w, s);
+    if (scratch->oracle) {
+        use_weights(w, scratch);
         for (int64_t t = tokens - 1; t >= 0; t--)
-            total += ask_token(L, loss_factor, d->token_begin[i] + t, s, &answer[t]);
+            total += ask_token(L, loss_factor, d->token_begin[i] + t, scratch, &answer[t]);
         if (value) *value = total;
         return (int32_t)tokens;
     }
-    fgi_learn_fill_scores(L, w, loss_factor, i, s);
-    if (d->kind == FGI_LEARN_LABELS) total = fgi_learn_decode_forest(L, w->pairs, i, s, answer);
+    fgi_learn_fill_scores(L, w, loss_factor, i, scratch);
+    if (d->kind == FGI_LEARN_LABELS) total = fgi_learn_decode_forest(L, w->pairs, i, scratch, answer);
     else if (d->kind == FGI_LEARN_SETS) {
         int32_t n;
-        total = fgi_learn_decode_set(L, w->pairs, s, answer, &n);
+        total = fgi_learn_decode_set(L, w->pairs, scratch, answer, &n);
         if (value) *value = total + loss_factor * fgi_learn_missed_all(d, i);
         return n;
-    } else if (d->projective) total = fgi_learn_parse(L, i, s, answer);
+    } else if (d->projective) total = fgi_learn_parse(L, i, scratch, answer);
     else {
-        const double *row = s->scores;
+        const double *row = scratch->scores;
         for (int64_t t = 0; t < tokens; t++) {
             int64_t token = d->token_begin[i] + t;
             int32_t n = (int32_t)(d->choice_begin[token + 1] - d->choice_begin[token]);
@@ -258,10 +259,10 @@ static double score_true_set(const fgi_learner *L, const double *pairs, int32_t 
 }
 
 /* The same from the scores of its tokens, and its edges. */
-static double score_true_tokens(const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *s) {
+static double score_true_tokens(const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *scratch) {
     const fgi_learn_data *d = &L->data;
     const int64_t begin = d->token_begin[i];
-    const double *row = s->scores;
+    const double *row = scratch->scores;
     double sum = 0;
     for (int64_t t = begin; t < d->token_begin[i + 1]; t++) {
         const int32_t *list = NULL, z = d->truth[t];
@@ -274,7 +275,7 @@ static double score_true_tokens(const fgi_learner *L, const double *pairs, int32
     for (int64_t e = 0, edges = fgi_learn_count_edges(d, i, &first); e < edges; e++) {
         fgi_learn_ends(d, first, e, &u, &v);
         const int64_t state = (int64_t)d->truth[begin + u] * d->n_labels + d->truth[begin + v];
-        sum += fgi_learn_edge_table(L, pairs, first + e, s)[state];
+        sum += fgi_learn_edge_table(L, pairs, first + e, scratch)[state];
     }
     return sum;
 }
@@ -287,10 +288,10 @@ fgi_rc fgi_learn_score(fgi_learner *L, const fgi_learn_vector *w, int32_t exampl
     fgi_learn_term term = {answer, length, 1.0};
     if ((rc = fgi_learn_psi(L, example, &term, 1))) return fgi_no_memory(err);
     const double against = fgi_learn_dot(L, w); /* <w, phi(truth) - phi(answer)> */
-    fgi_learn_scratch *s = &L->scratch[0];
-    fgi_learn_fill_scores(L, w, 0.0, example, s);
-    const double truth = L->data.kind == FGI_LEARN_SETS ? score_true_set(L, w->pairs, example, s->scores)
-                                                        : score_true_tokens(L, w->pairs, example, s);
+    fgi_learn_scratch *scratch = &L->scratch[0];
+    fgi_learn_fill_scores(L, w, 0.0, example, scratch);
+    const double truth = L->data.kind == FGI_LEARN_SETS ? score_true_set(L, w->pairs, example, scratch->scores)
+                                                        : score_true_tokens(L, w->pairs, example, scratch);
     *score = truth - against;
     return FGI_OK;
 }

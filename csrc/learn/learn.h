@@ -214,18 +214,18 @@ static inline fgi_learn_vector fgi_learn_own(const fgi_learner *L) {
 double fgi_learn_dot(const fgi_learner *L, const fgi_learn_vector *w);
 /* Bounds of the rows of a transition table, for the decodes that follow. */
 void fgi_learn_bound_rows(fgi_learner *L, const double *pairs);
-const double *fgi_learn_edge_table(const fgi_learner *L, const double *pairs, int64_t edge, fgi_learn_scratch *s);
+const double *fgi_learn_edge_table(const fgi_learner *L, const double *pairs, int64_t edge, fgi_learn_scratch *scratch);
 fgi_rc fgi_learn_decode_batch(fgi_learner *L, const fgi_learn_vector *w, double loss_factor, const int32_t *examples,
     int64_t m, int32_t *answers, int64_t *answer_end, double *value, fgi_error *err);
 double fgi_learn_decode_forest(
-    const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *s, int32_t *answer);
+    const fgi_learner *L, const double *pairs, int32_t i, fgi_learn_scratch *scratch, int32_t *answer);
 void fgi_learn_fill_scores(
-    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, fgi_learn_scratch *s);
-double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads);
+    const fgi_learner *L, const fgi_learn_vector *w, double loss_factor, int32_t i, fgi_learn_scratch *scratch);
+double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *scratch, int32_t *heads);
 double fgi_learn_decode_set(
-    const fgi_learner *L, const double *pairs, fgi_learn_scratch *s, int32_t *answer, int32_t *length);
-fgi_rc fgi_learn_scratch_init(fgi_learner *L, fgi_learn_scratch *s);
-void fgi_learn_scratch_clear(fgi_learn_scratch *s);
+    const fgi_learner *L, const double *pairs, fgi_learn_scratch *scratch, int32_t *answer, int32_t *length);
+fgi_rc fgi_learn_scratch_init(fgi_learner *L, fgi_learn_scratch *scratch);
+void fgi_learn_scratch_clear(fgi_learn_scratch *scratch);
 /* Labels allowed at global token t: count, and the list (NULL: 0 .. count-1). */
 static inline int32_t fgi_learn_allowed(const fgi_learner *L, int64_t t, const int32_t **list) {
     const fgi_learn_data *d = &L->data;
@@ -243,15 +243,15 @@ fgi_answer *fgi_learn_add_answer(fgi_learner *L, int32_t i, const int32_t *label
 void fgi_learn_drop_answer(fgi_learner *L, int32_t i, int32_t position);
 
 /* learn/means.c: a step begins, counted in state.steps; what `sum` gets of a change of the weights. */
-void fgi_learn_begin_step(fgi_learner *L, const fgi_learn_settings *s);
-double fgi_learn_mean_factor(const fgi_learner *L, const fgi_learn_settings *s);
+void fgi_learn_begin_step(fgi_learner *L, const fgi_learn_settings *settings);
+double fgi_learn_mean_factor(const fgi_learner *L, const fgi_learn_settings *settings);
 
 /* The block updates, one file a family. `labels` may be NULL: use the answers kept only. */
 fgi_rc fgi_learn_update_bcfw(
-    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+    fgi_learner *L, const fgi_learn_settings *settings, int32_t i, const int32_t *labels, int32_t length);
 fgi_rc fgi_learn_update_dcd(
-    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+    fgi_learner *L, const fgi_learn_settings *settings, int32_t i, const int32_t *labels, int32_t length);
 fgi_rc fgi_learn_update_online(
-    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length);
+    fgi_learner *L, const fgi_learn_settings *settings, int32_t i, const int32_t *labels, int32_t length);
 
 #endif

@@ -18,22 +18,22 @@ static double harmonic(int64_t n) {
     return sum;
 }
 
-void fgi_learn_begin_step(fgi_learner *L, const fgi_learn_settings *s) {
+void fgi_learn_begin_step(fgi_learner *L, const fgi_learn_settings *settings) {
     const int64_t k = ++L->state.steps;
-    if (s->averaging != FGI_MEAN_SUFFIX || (k & (k - 1))) return;
+    if (settings->averaging != FGI_MEAN_SUFFIX || (k & (k - 1))) return;
     const int64_t n = L->rows ? L->dimension - L->unary : L->dimension;
     memset(L->sum, 0, (size_t)n * sizeof *L->sum);
     if (L->rows) fgi_rows_clear_sums(L->rows);
 }
 
-double fgi_learn_mean_factor(const fgi_learner *L, const fgi_learn_settings *s) {
+double fgi_learn_mean_factor(const fgi_learner *L, const fgi_learn_settings *settings) {
     const int64_t k = L->state.steps;
-    if (s->averaging == FGI_MEAN_NONE || k == 0) return 0.0;
-    if (s->averaging == FGI_MEAN_USUAL)
-        return s->method == FGI_LEARN_BCFW ? 0.5 * (double)k * (double)(k - 1) : (double)(k - 1);
+    if (settings->averaging == FGI_MEAN_NONE || k == 0) return 0.0;
+    if (settings->averaging == FGI_MEAN_USUAL)
+        return settings->method == FGI_LEARN_BCFW ? 0.5 * (double)k * (double)(k - 1) : (double)(k - 1);
     int64_t first = 0;
-    if (s->averaging == FGI_MEAN_SUFFIX) {
+    if (settings->averaging == FGI_MEAN_SUFFIX) {
         while (2 * (first + 1) <= k) first = 2 * first + 1;
     }
-    return s->method == FGI_LEARN_SSG ? harmonic(k - 1) - harmonic(first) : (double)(k - 1 - first);
+    return settings->method == FGI_LEARN_SSG ? harmonic(k - 1) - harmonic(first) : (double)(k - 1 - first);
 }

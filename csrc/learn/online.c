@@ -5,20 +5,20 @@
 #include "learn/learn.h"
 
 fgi_rc fgi_learn_update_online(
-    fgi_learner *L, const fgi_learn_settings *s, int32_t i, const int32_t *labels, int32_t length) {
-    fgi_learn_begin_step(L, s);
+    fgi_learner *L, const fgi_learn_settings *settings, int32_t i, const int32_t *labels, int32_t length) {
+    fgi_learn_begin_step(L, settings);
     if (fgi_learn_is_truth(L, i, labels, length)) return FGI_OK;
     fgi_learn_term term = {labels, length, 1.0};
     fgi_rc rc = fgi_learn_psi_own(L, i, &term, 1);
     if (rc) return rc;
     double dot, norm, step = 1.0;
     fgi_learn_products(L, &dot, &norm);
-    if (s->method == FGI_LEARN_MIRA) {
+    if (settings->method == FGI_LEARN_MIRA) {
         double violation = fgi_learn_loss(L, i, labels, length) - dot;
         if (violation <= 0 || norm == 0) return FGI_OK;
-        step = violation / norm < s->C ? violation / norm : s->C;
+        step = violation / norm < settings->C ? violation / norm : settings->C;
     }
-    fgi_learn_apply(L, step, fgi_learn_mean_factor(L, s));
+    fgi_learn_apply(L, step, fgi_learn_mean_factor(L, settings));
     L->state.squared_norm += step * (2 * dot + step * norm);
     return FGI_OK;
 }

@@ -1,8 +1,8 @@
 /* learn/parse.c - first-order projective dependency parsing (Eisner's algorithm, O(n^3)).
  *
- * Tokens are 1 .. n, 0 is the root; s->scores holds, token by token, the score of each head 0 .. n (a token as its own
- * head is never looked at). Four charts over spans [i, j]: right/left (head at i / at j) times complete/incomplete.
- * Exactly one token hangs on the root. Ties go to the lowest split point. */
+ * Tokens are 1 .. n, 0 is the root; scratch->scores holds, token by token, the score of each head 0 .. n (that of a
+ * token as its own head is never looked at). Four charts over spans [i, j]: right/left (head at i / at j) times
+ * complete/incomplete. Exactly one token hangs on the root. Ties go to the lowest split point. */
 #include "learn/learn.h"
 
 enum { RIGHT_OPEN, LEFT_OPEN, RIGHT_DONE, LEFT_DONE };
@@ -48,11 +48,11 @@ static void follow(const chart *c, int kind, int64_t i, int64_t j, int32_t *head
     }
 }
 
-double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *s, int32_t *heads) {
+double fgi_learn_parse(const fgi_learner *L, int32_t i, fgi_learn_scratch *scratch, int32_t *heads) {
     int64_t n = fgi_learn_tokens(L, i);
-    chart c = {s->span, s->span_back, s->scores, n};
+    chart c = {scratch->span, scratch->span_back, scratch->scores, n};
     for (int64_t a = 0; a <= n; a++) c.value[cell(&c, RIGHT_DONE, a, a)] = c.value[cell(&c, LEFT_DONE, a, a)] = 0;
-    s->touched += n * (n + 1) * (n + 1) / 2;
+    scratch->touched += n * (n + 1) * (n + 1) / 2;
     for (int64_t width = 1; width < n; width++)
         for (int64_t a = 1; a + width <= n; a++) {
             int64_t b = a + width;

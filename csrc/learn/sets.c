@@ -42,19 +42,19 @@ static double climb(
 }
 
 double fgi_learn_decode_set(
-    const fgi_learner *L, const double *pairs, fgi_learn_scratch *s, int32_t *answer, int32_t *length) {
+    const fgi_learner *L, const double *pairs, fgi_learn_scratch *scratch, int32_t *answer, int32_t *length) {
     const int32_t n = L->data.n_labels;
     double value = 0;
     *length = 0;
     if (L->data.edges == FGI_EDGES_NONE) {
         for (int32_t l = 0; l < n; l++)
-            if (s->scores[l] > 0) answer[(*length)++] = l, value += s->scores[l];
+            if (scratch->scores[l] > 0) answer[(*length)++] = l, value += scratch->scores[l];
         return value;
     }
-    uint8_t *on = s->on, *other = s->on + n;
-    for (int32_t l = 0; l < n; l++) on[l] = 0, other[l] = s->scores[l] > 0;
-    value = climb(L, pairs, s->scores, on, s->best, &s->touched);
-    double second = climb(L, pairs, s->scores, other, s->best, &s->touched);
+    uint8_t *on = scratch->on, *other = scratch->on + n;
+    for (int32_t l = 0; l < n; l++) on[l] = 0, other[l] = scratch->scores[l] > 0;
+    value = climb(L, pairs, scratch->scores, on, scratch->best, &scratch->touched);
+    double second = climb(L, pairs, scratch->scores, other, scratch->best, &scratch->touched);
     if (second > value) value = second, on = other;
     for (int32_t l = 0; l < n; l++)
         if (on[l]) answer[(*length)++] = l;

@@ -44,27 +44,27 @@ struct fgi_split {
     fgi_draft draft;
 };
 
-void fgi_split_free(fgi_split *s) {
-    if (!s) return;
-    fgi_model_free(s->model);
-    free(s->var_begin);
-    free(s->factor_begin);
-    free(s->vars);
-    free(s->factors);
-    free(s->local);
-    fgi_draft_free(&s->draft);
-    free(s);
+void fgi_split_free(fgi_split *split) {
+    if (!split) return;
+    fgi_model_free(split->model);
+    free(split->var_begin);
+    free(split->factor_begin);
+    free(split->vars);
+    free(split->factors);
+    free(split->local);
+    fgi_draft_free(&split->draft);
+    free(split);
 }
 
-int64_t fgi_split_count(const fgi_split *s) { return s->count; }
-int64_t fgi_split_size(const fgi_split *s, int64_t which) {
-    fgi_assert(which >= 0 && which < s->count);
-    return s->var_begin[which + 1] - s->var_begin[which];
+int64_t fgi_split_count(const fgi_split *split) { return split->count; }
+int64_t fgi_split_size(const fgi_split *split, int64_t which) {
+    fgi_assert(which >= 0 && which < split->count);
+    return split->var_begin[which + 1] - split->var_begin[which];
 }
 
-void fgi_split_vars(const fgi_split *s, int64_t which, int32_t *vars) {
-    const int64_t n = fgi_split_size(s, which);
-    if (n > 0) memcpy(vars, s->vars + s->var_begin[which], (size_t)n * sizeof(int32_t));
+void fgi_split_vars(const fgi_split *split, int64_t which, int32_t *vars) {
+    const int64_t n = fgi_split_size(split, which);
+    if (n > 0) memcpy(vars, split->vars + split->var_begin[which], (size_t)n * sizeof(int32_t));
 }
 
 /* Sorts 0 .. n-1 by key, stably: begin[k] is where key k starts in `sorted`. */
@@ -78,43 +78,45 @@ static void sort_by(const int32_t *key, int64_t n, int64_t n_keys, int64_t *begi
 }
 
 fgi_rc fgi_split_create(const fgi_model *m, fgi_split **out, fgi_error *err) {
-    const fgi_structure *st = m->s;
-    fgi_split *s = fgi_calloc(1, sizeof *s);
-    int32_t *component = fgi_alloc(st->n_vars, sizeof(int32_t)), *of_factor = fgi_alloc(st->n_factors, sizeof(int32_t));
-    if (!s || !component || !of_factor) goto no_memory;
-    s->model = fgi_model_snapshot(m);
-    s->count = fgi_components(m, component);
-    s->var_begin = fgi_alloc(s->count + 1, sizeof(int64_t));
-    s->factor_begin = fgi_alloc(s->count + 1, sizeof(int64_t));
-    s->vars = fgi_alloc(st->n_vars, sizeof(int32_t));
-    s->factors = fgi_alloc(st->n_factors, sizeof(int32_t));
-    s->local = fgi_alloc(st->n_vars, sizeof(int32_t));
-    if (!s->model || !s->var_begin || !s->factor_begin || !s->vars || !s->factors || !s->local) goto no_memory;
-    for (int64_t f = 0; f < st->n_factors; f++) of_factor[f] = component[fgi_factor_vars(st, f)[0]];
-    sort_by(component, st->n_vars, s->count, s->var_begin, s->vars);
-    sort_by(of_factor, st->n_factors, s->count, s->factor_begin, s->factors);
-    for (int64_t k = 0; k < st->n_vars; k++) s->local[s->vars[k]] = (int32_t)(k - s->var_begin[component[s->vars[k]]]);
-    fgi_draft_begin(&s->draft, s->model);
+    const fgi_structure *s = m->s;
+    fgi_split *split = fgi_calloc(1, sizeof *split);
+    int32_t *component = fgi_alloc(s->n_vars, sizeof(int32_t)), *of_factor = fgi_alloc(s->n_factors, sizeof(int32_t));
+    if (!split || !component || !of_factor) goto no_memory;
+    split->model = fgi_model_snapshot(m);
+    split->count = fgi_components(m, component);
+    split->var_begin = fgi_alloc(split->count + 1, sizeof(int64_t));
+    split->factor_begin = fgi_alloc(split->count + 1, sizeof(int64_t));
+    split->vars = fgi_alloc(s->n_vars, sizeof(int32_t));
+    split->factors = fgi_alloc(s->n_factors, sizeof(int32_t));
+    split->local = fgi_alloc(s->n_vars, sizeof(int32_t));
+    if (!split->model || !split->var_begin || !split->factor_begin || !split->vars || !split->factors || !split->local)
+        goto no_memory;
+    for (int64_t f = 0; f < s->n_factors; f++) of_factor[f] = component[fgi_factor_vars(s, f)[0]];
+    sort_by(component, s->n_vars, split->count, split->var_begin, split->vars);
+    sort_by(of_factor, s->n_factors, split->count, split->factor_begin, split->factors);
+    for (int64_t k = 0; k < s->n_vars; k++)
+        split->local[split->vars[k]] = (int32_t)(k - split->var_begin[component[split->vars[k]]]);
+    fgi_draft_begin(&split->draft, split->model);
     free(component);
     free(of_factor);
-    *out = s;
+    *out = split;
     return FGI_OK;
 no_memory:
     free(component);
     free(of_factor);
-    fgi_split_free(s);
+    fgi_split_free(split);
     return fgi_no_memory(err);
 }
 
-fgi_rc fgi_split_model(fgi_split *s, int64_t which, fgi_model **out, fgi_error *err) {
-    const fgi_model *m = s->model;
-    const fgi_structure *st = m->s;
-    if (which < 0 || which >= s->count)
+fgi_rc fgi_split_model(fgi_split *split, int64_t which, fgi_model **out, fgi_error *err) {
+    const fgi_model *m = split->model;
+    const fgi_structure *s = m->s;
+    if (which < 0 || which >= split->count)
         return fgi_fail(err, FGI_BAD_ARGUMENT, which, "there is no component %lld", (long long)which);
-    fgi_draft *d = &s->draft;
-    for (int64_t k = s->var_begin[which]; k < s->var_begin[which + 1]; k++)
-        fgi_draft_variable(d, st->cards[s->vars[k]], fgi_unary(m, s->vars[k]));
-    for (int64_t k = s->factor_begin[which]; k < s->factor_begin[which + 1]; k++)
-        fgi_draft_copy_factor(d, s->factors[k], s->local);
+    fgi_draft *d = &split->draft;
+    for (int64_t k = split->var_begin[which]; k < split->var_begin[which + 1]; k++)
+        fgi_draft_variable(d, s->cards[split->vars[k]], fgi_unary(m, split->vars[k]));
+    for (int64_t k = split->factor_begin[which]; k < split->factor_begin[which + 1]; k++)
+        fgi_draft_copy_factor(d, split->factors[k], split->local);
     return fgi_draft_finish(d, 0, out, err);
 }

@@ -203,10 +203,10 @@ int64_t fgi_dual_message_size(const fgi_model *m) {
 }
 
 void fgi_dual_message_begin(const fgi_model *m, int64_t *begin) {
-    const fgi_structure *st = m->s;
+    const fgi_structure *s = m->s;
     int64_t at = 0;
-    for (int64_t f = 0; f < st->n_factors; f++) {
+    for (int64_t f = 0; f < s->n_factors; f++) {
         begin[f] = at;
-        for (int32_t q = 0; q < fgi_factor_arity(st, f); q++) at += st->cards[fgi_factor_vars(st, f)[q]];
+        for (int32_t q = 0; q < fgi_factor_arity(s, f); q++) at += s->cards[fgi_factor_vars(s, f)[q]];
     }
 }

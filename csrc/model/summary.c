@@ -89,10 +89,10 @@ void fgi_model_unary_labels(const fgi_model *m, int32_t *labels) { fgi_model_una
 
 double fgi_model_attraction(const fgi_model *m) {
     enum { LOOKED_AT = 100000 }; /* factors, evenly spread: the share is right to a third of a percent */
-    const fgi_structure *st = m->s;
-    const int64_t step = st->n_factors / LOOKED_AT + 1;
+    const fgi_structure *s = m->s;
+    const int64_t step = s->n_factors / LOOKED_AT + 1;
     int64_t attracting = 0, n = 0;
-    for (int64_t f = 0; f < st->n_factors; f += step, n++) {
+    for (int64_t f = 0; f < s->n_factors; f += step, n++) {
         const fgi_view v = fgi_factor_view(m, f);
         if (v.arity != 2 || v.rows != 2 || v.cols != 2) continue;
         const double same = fgi_view_at2(&v, 1, 1) + fgi_view_at2(&v, 0, 0);

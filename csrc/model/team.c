@@ -30,10 +30,10 @@ void fgi_team_end(fgi_team *t) {
 
 /* ---- waves --------------------------------------------------------------------------------------------------- */
 
-void fgi_team_ask(fgi_team *t, const fgi_structure *st, int64_t entries, fgi_visit_work *work, const void *context) {
+void fgi_team_ask(fgi_team *t, const fgi_structure *s, int64_t entries, fgi_visit_work *work, const void *context) {
     if (t->tried || entries < LEAST_ENTRIES) return;
     t->tried = 1;
-    t->maker = fgi_waves_maker_start(st, t->threads, work, context);
+    t->maker = fgi_waves_maker_start(s, t->threads, work, context);
 }
 
 int fgi_team_has_waves(fgi_team *t) {

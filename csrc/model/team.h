@@ -39,7 +39,7 @@ int fgi_team_begin(fgi_team *t, fgi_pool *pool, int threads); /* 0: no memory; t
 void fgi_team_end(fgi_team *t);
 
 /* Asks for waves, once, if a sweep reads enough entries; what `work` is told must not change meanwhile. */
-void fgi_team_ask(fgi_team *t, const fgi_structure *st, int64_t entries, fgi_visit_work *work, const void *context);
+void fgi_team_ask(fgi_team *t, const fgi_structure *s, int64_t entries, fgi_visit_work *work, const void *context);
 int fgi_team_has_waves(fgi_team *t);              /* they have come */
 void fgi_team_rest(fgi_team *t);                  /* nobody asks for waves any more */
 void fgi_team_drop_waves(fgi_team *t);            /* sweeps go on without */

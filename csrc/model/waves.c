@@ -59,21 +59,21 @@ static int stopped(const plan *d, int64_t i) {
 }
 
 /* In a random graph factors are anywhere: asks early for one that comes up soon, at place k of all adjacencies. */
-static inline void ask_ahead(const fgi_structure *st, int64_t k) {
+static inline void ask_ahead(const fgi_structure *s, int64_t k) {
 #if defined(__GNUC__)
     enum { AHEAD = 16 }; /* adjacencies: about as long as memory takes */
-    if (k + AHEAD < st->adj_begin[st->n_vars]) __builtin_prefetch(fgi_factor_vars(st, st->adj[k + AHEAD]));
+    if (k + AHEAD < s->adj_begin[s->n_vars]) __builtin_prefetch(fgi_factor_vars(s, s->adj[k + AHEAD]));
 #else
-    (void)st;
+    (void)s;
     (void)k;
 #endif
 }
 
-static int are_neighbours(const fgi_structure *st, int64_t i, int64_t j) {
-    fgi_assert(i >= 0 && i < st->n_vars && j >= 0 && j < st->n_vars);
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
-        for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++)
+static int are_neighbours(const fgi_structure *s, int64_t i, int64_t j) {
+    fgi_assert(i >= 0 && i < s->n_vars && j >= 0 && j < s->n_vars);
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const int32_t *vars = fgi_factor_vars(s, s->adj[k]);
+        for (int32_t v = 0; v < fgi_factor_arity(s, s->adj[k]); v++)
             if (vars[v] == j) return 1;
     }
     return 0;
@@ -106,15 +106,15 @@ static void cut_row(plan *d, int64_t begin, int64_t end, double row_work, double
 }
 
 static void cut_rows(plan *d, int threads) {
-    const fgi_structure *st = d->st;
+    const fgi_structure *s = d->st;
     double all = 0, row_work = 0;
     int64_t begin = 0;
-    for (int64_t i = 0; i < st->n_vars; i++) all += d->visit[i];
+    for (int64_t i = 0; i < s->n_vars; i++) all += d->visit[i];
     const double size = fgi_smaller(RUN_WORK[1], fgi_larger(RUN_WORK[0], all / (RUNS_A_THREAD * threads)));
     d->n = 0;
-    for (int64_t i = 0; i < st->n_vars && !stopped(d, i); i++) {
+    for (int64_t i = 0; i < s->n_vars && !stopped(d, i); i++) {
         row_work += d->visit[i];
-        const int ends = i + 1 == st->n_vars || (row_work >= RUN_WORK[0] && !are_neighbours(st, i + 1, i));
+        const int ends = i + 1 == s->n_vars || (row_work >= RUN_WORK[0] && !are_neighbours(s, i + 1, i));
         if (!ends) continue;
         cut_row(d, begin, i + 1, row_work, size, threads);
         begin = i + 1;
@@ -124,13 +124,13 @@ static void cut_rows(plan *d, int threads) {
 
 /* The last level among the units before that variable i has a factor with; -1: there are none. */
 static int32_t level_before(const plan *d, int64_t i) {
-    const fgi_structure *st = d->st;
+    const fgi_structure *s = d->st;
     const int32_t unit = d->unit[i];
     int32_t last = -1;
-    for (int64_t k = st->adj_begin[i]; k < st->adj_begin[i + 1]; k++) {
-        const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
-        ask_ahead(st, k);
-        for (int32_t v = 0; v < fgi_factor_arity(st, st->adj[k]); v++) {
+    for (int64_t k = s->adj_begin[i]; k < s->adj_begin[i + 1]; k++) {
+        const int32_t *vars = fgi_factor_vars(s, s->adj[k]);
+        ask_ahead(s, k);
+        for (int32_t v = 0; v < fgi_factor_arity(s, s->adj[k]); v++) {
             const int32_t other = d->unit[vars[v]], level = d->level[other];
             last =
                 ((other < unit) & (level > last)) ? level : last; /* branches would be mispredicted half of the time */
@@ -222,9 +222,9 @@ static void depend(fgi_waves *w, int32_t a, int32_t b) {
 
 /* Factor by factor, as they lie in memory. */
 static void find_needs(const plan *d, fgi_waves *w) {
-    const fgi_structure *st = d->st;
-    for (int64_t f = 0; f < st->n_factors && !stopped(d, f); f++) {
-        const int32_t *vars = fgi_factor_vars(st, f), arity = fgi_factor_arity(st, f);
+    const fgi_structure *s = d->st;
+    for (int64_t f = 0; f < s->n_factors && !stopped(d, f); f++) {
+        const int32_t *vars = fgi_factor_vars(s, f), arity = fgi_factor_arity(s, f);
         for (int32_t p = 1; p < arity; p++)
             for (int32_t q = 0; q < p; q++) {
                 const int32_t a = d->unit[vars[p]], b = d->unit[vars[q]];
@@ -309,13 +309,13 @@ static int try_units(plan *d, int threads, int runs, double *best, fgi_waves **o
     return 1;
 }
 
-int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context,
+int fgi_waves_create(const fgi_structure *s, int threads, fgi_visit_work *work, const void *context,
     const atomic_int *stop, fgi_waves **out) {
-    const int64_t n = st->n_vars;
+    const int64_t n = s->n_vars;
     double best = LEAST_GAIN;
     *out = NULL;
     if (n < 2 || threads < 2 || threads > n) return 1;
-    plan d = {.st = st, .stop = stop};
+    plan d = {.st = s, .stop = stop};
     d.visit = fgi_take(&d.arena, n, double);
     d.unit = fgi_take(&d.arena, n, int32_t);
     d.level = fgi_take(&d.arena, n, int32_t);

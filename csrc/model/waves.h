@@ -19,7 +19,7 @@ typedef double fgi_visit_work(const void *context, int64_t var);
 
 /* *out is NULL where this number of threads would gain little. Returns 0 without memory, or soon after another thread
  * has set *stop (NULL: nobody will). */
-int fgi_waves_create(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context,
+int fgi_waves_create(const fgi_structure *s, int threads, fgi_visit_work *work, const void *context,
     const atomic_int *stop, fgi_waves **out);
 void fgi_waves_free(fgi_waves *w);
 

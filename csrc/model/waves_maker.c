@@ -21,11 +21,10 @@ static void *make_waves(void *of) {
     return NULL;
 }
 
-fgi_waves_maker *fgi_waves_maker_start(
-    const fgi_structure *st, int threads, fgi_visit_work *work, const void *context) {
+fgi_waves_maker *fgi_waves_maker_start(const fgi_structure *s, int threads, fgi_visit_work *work, const void *context) {
     fgi_waves_maker *maker = fgi_calloc(1, sizeof *maker);
     if (!maker) return NULL;
-    maker->st = st;
+    maker->st = s;
     maker->threads = threads;
     maker->work = work;
     maker->context = context;

@@ -10,7 +10,7 @@ typedef struct fgi_waves_maker fgi_waves_maker;
 
 /* Structure and context stay until the maker is gone, and what they tell does not change. NULL without the memory or
  * the thread for it: there will be no waves. */
-fgi_waves_maker *fgi_waves_maker_start(const fgi_structure *st, int threads, fgi_visit_work *work, const void *context);
+fgi_waves_maker *fgi_waves_maker_start(const fgi_structure *s, int threads, fgi_visit_work *work, const void *context);
 
 /* Is it done? Then the maker is gone: *maker is NULL and *out what it has made, NULL if that is nothing. LOST: in a
  * forked child, where its thread is not; it can be started again. */

@@ -51,34 +51,35 @@ int fgi_optimise_look_at_all(fgi_optimiser *o) {
     return finite;
 }
 
-static fgi_rc check_settings(const fgi_optimise_settings *s, fgi_error *err) {
-    if (s->method < FGI_PROXQN || s->method > FGI_BCD)
+static fgi_rc check_settings(const fgi_optimise_settings *settings, fgi_error *err) {
+    if (settings->method < FGI_PROXQN || settings->method > FGI_BCD)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown method of optimisation");
-    if (s->memory < 1 || s->memory > 100) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "memory must be 1 to 100 pairs");
-    if (s->max_inner < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "max_inner must be at least 1");
-    if (!(s->l1 >= 0) || !(s->l2 >= 0) || isinf(s->l1) || isinf(s->l2))
+    if (settings->memory < 1 || settings->memory > 100)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "memory must be 1 to 100 pairs");
+    if (settings->max_inner < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "max_inner must be at least 1");
+    if (!(settings->l1 >= 0) || !(settings->l2 >= 0) || isinf(settings->l1) || isinf(settings->l2))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "l1 and l2 must be finite and not negative");
-    if (!(s->tol >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "tol must not be negative");
-    if (!(s->samples >= 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "samples must be at least 1");
+    if (!(settings->tol >= 0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "tol must not be negative");
+    if (!(settings->samples >= 1)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "samples must be at least 1");
     return FGI_OK;
 }
 
-fgi_rc fgi_optimiser_create(
-    int64_t dimension, const fgi_optimise_settings *s, const double *start, fgi_optimiser **out, fgi_error *err) {
+fgi_rc fgi_optimiser_create(int64_t dimension, const fgi_optimise_settings *settings, const double *start,
+    fgi_optimiser **out, fgi_error *err) {
     *out = NULL;
-    fgi_rc rc = check_settings(s, err);
+    fgi_rc rc = check_settings(settings, err);
     if (rc) return rc;
     if (dimension < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "there must be at least one coordinate");
     for (int64_t j = 0; start && j < dimension; j++)
         if (!isfinite(start[j])) return fgi_fail(err, FGI_BAD_ARGUMENT, j, "the start is not finite");
     fgi_optimiser *o = fgi_calloc(1, sizeof *o);
     if (!o) return fgi_no_memory(err);
-    o->s = *s;
+    o->s = *settings;
     o->d = dimension;
-    o->rng.state = s->seed;
+    o->rng.state = settings->seed;
     o->info.objective = o->info.loss = INFINITY;
     static const fgi_optimise_ops *const ops[] = {&fgi_proxqn_ops, &fgi_owlqn_ops, &fgi_proxgrad_ops, &fgi_bcd_ops};
-    o->ops = ops[s->method];
+    o->ops = ops[settings->method];
     o->w = fgi_calloc(dimension, sizeof(double));
     o->whole = fgi_calloc(dimension, sizeof(double));
     rc = o->w && o->whole ? FGI_OK : FGI_NO_MEMORY;

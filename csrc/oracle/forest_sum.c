@@ -102,23 +102,26 @@ static fgi_sum_edge edge_of(const fgi_sum_forest *f, fgi_forest_node node, int l
 /* ---- sums over one edge ---------------------------------------------------------------------------------------- */
 
 /* out[b] = sum over a of x[a] t[a][b], by what is not zero in the scores. t is exp, or with `across` transposed. */
-static void weigh_few(const fgi_sum_table *s, const fgi_sum_kernels *k, int across, const double *x, double *out) {
-    const int64_t n = s->n;
-    const double all = exp(-s->top) * k->sum(x, n);
+static void weigh_few(const fgi_sum_table *table, const fgi_sum_kernels *k, int across, const double *x, double *out) {
+    const int64_t n = table->n;
+    const double all = exp(-table->top) * k->sum(x, n);
     if (across)
         for (int64_t a = 0; a < n; a++) {
             double more = 0;
-            for (int64_t i = s->begin[a]; i < s->begin[a + 1]; i++) more += x[s->column[i]] * s->excess[i];
+            for (int64_t i = table->begin[a]; i < table->begin[a + 1]; i++)
+                more += x[table->column[i]] * table->excess[i];
             out[a] = all + more;
         }
     else {
         for (int64_t b = 0; b < n; b++) out[b] = all;
         for (int64_t a = 0; a < n; a++)
-            for (int64_t i = s->begin[a]; i < s->begin[a + 1]; i++) out[s->column[i]] += x[a] * s->excess[i];
+            for (int64_t i = table->begin[a]; i < table->begin[a + 1]; i++)
+                out[table->column[i]] += x[a] * table->excess[i];
     }
     for (int64_t b = 0; b < n; b++) {
         if (!(LOST_DIGITS * out[b] < all)) continue;
-        const double *terms = (across ? s->exp : s->transposed) + b * n; /* those of out[b], one after the other */
+        const double *terms =
+            (across ? table->exp : table->transposed) + b * n; /* those of out[b], one after the other */
         out[b] = 0;
         for (int64_t a = 0; a < n; a++) out[b] += x[a] * terms[a];
     }
@@ -126,14 +129,14 @@ static void weigh_few(const fgi_sum_table *s, const fgi_sum_kernels *k, int acro
 
 /* What `weigh` does, between two lists of labels, by the scores that are not zero there. */
 static void weigh_entries(const fgi_sum_edge *e, const fgi_sum_kernels *k, int back, const double *x, double *out) {
-    const fgi_sum_entries *s = &e->entries;
+    const fgi_sum_entries *entries = &e->entries;
     const int32_t *from = back ? e->to : e->from, *to = back ? e->from : e->to;
     const int64_t n = e->table->n, n_from = back ? e->n_to : e->n_from, n_to = back ? e->n_from : e->n_to;
     const int rows = (e->transposed != 0) == (back != 0);
-    const int32_t *in = rows ? s->row : s->column, *into = rows ? s->column : s->row;
-    const double all = s->zero * k->sum(x, n_from);
+    const int32_t *in = rows ? entries->row : entries->column, *into = rows ? entries->column : entries->row;
+    const double all = entries->zero * k->sum(x, n_from);
     for (int64_t b = 0; b < n_to; b++) out[b] = all;
-    for (int64_t i = 0; i < s->n; i++) out[into[i]] += x[in[i]] * s->excess[i];
+    for (int64_t i = 0; i < entries->n; i++) out[into[i]] += x[in[i]] * entries->excess[i];
     for (int64_t b = 0; b < n_to; b++) {
         if (!(LOST_DIGITS * out[b] < all)) continue;
         const double *score = e->table->score;

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include "oracle/internal.h"
 
-typedef struct search {
+typedef struct lookup {
     const fgi_table_source *t;
     fgi_oracle_scratch *w;
     fgi_message message[2];
     int32_t n[2];     /* label counts */
     double truncated; /* differences: the score of the farthest labels; not reached by any pair without truncation */
     fgi_argmax best;
-} search;
+} lookup;
 
 /* ---- labels with and without a message ------------------------------------------------------------------------ */
 
@@ -24,10 +24,10 @@ static int32_t lower_bound(const fgi_message *m, int32_t label) {
 
 /* The first label >= `label` without a message (the label count: none). labels[k] - k does not decrease, so the end of
  * a run of consecutive labels is found by bisection. */
-static int32_t next_free(const search *s, int side, int32_t label) {
-    const fgi_message *m = &s->message[side];
+static int32_t next_free(const lookup *look, int side, int32_t label) {
+    const fgi_message *m = &look->message[side];
     int32_t k = lower_bound(m, label), low = k, high = m->n;
-    if (k == m->n || m->labels[k] != label) return label < s->n[side] ? label : s->n[side];
+    if (k == m->n || m->labels[k] != label) return label < look->n[side] ? label : look->n[side];
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
         if (m->labels[mid] - mid > label - k) high = mid;
@@ -37,8 +37,8 @@ static int32_t next_free(const search *s, int side, int32_t label) {
 }
 
 /* The last label <= `label` without a message (-1: none). */
-static int32_t previous_free(const search *s, int side, int32_t label) {
-    const fgi_message *m = &s->message[side];
+static int32_t previous_free(const lookup *look, int side, int32_t label) {
+    const fgi_message *m = &look->message[side];
     int32_t k = lower_bound(m, label), low = 0, high = k;
     if (k == m->n || m->labels[k] != label) return label;
     while (low < high) {
@@ -62,54 +62,56 @@ static fgi_message with_label(const fgi_message *m, int32_t label, int32_t *labe
     return (fgi_message){m->n + 1, labels, values};
 }
 
-static int allowed(const search *s, int32_t a, int32_t b) { return !fgi_is_banned(s->w, (int64_t)a * s->n[1] + b); }
+static int allowed(const lookup *look, int32_t a, int32_t b) {
+    return !fgi_is_banned(look->w, (int64_t)a * look->n[1] + b);
+}
 
-static void offer(search *s, int32_t a, int32_t b, double value) {
-    s->w->touched++;
-    if (value > -INFINITY && allowed(s, a, b)) fgi_argmax_offer(&s->best, (int64_t)a * s->n[1] + b, value);
+static void offer(lookup *look, int32_t a, int32_t b, double value) {
+    look->w->touched++;
+    if (value > -INFINITY && allowed(look, a, b)) fgi_argmax_offer(&look->best, (int64_t)a * look->n[1] + b, value);
 }
 
 /* ---- Potts -------------------------------------------------------------------------------------------------- */
 
 /* Equal labels: those with a message on either side, and the first without any. */
-static void potts_equal(search *s, double theta) {
-    const fgi_message *m1 = &s->message[0], *m2 = &s->message[1];
-    const int32_t n = s->n[0] < s->n[1] ? s->n[0] : s->n[1];
+static void potts_equal(lookup *look, double theta) {
+    const fgi_message *m1 = &look->message[0], *m2 = &look->message[1];
+    const int32_t n = look->n[0] < look->n[1] ? look->n[0] : look->n[1];
     int32_t k = 0, l = 0, unmet = 0; /* unmet: first label not seen in either list so far */
     while (k < m1->n || l < m2->n) {
         int32_t a = k == m1->n || (l < m2->n && m2->labels[l] < m1->labels[k]) ? m2->labels[l] : m1->labels[k];
         if (a >= n) break;
         double d1 = k < m1->n && m1->labels[k] == a ? m1->values[k++] : 0.0;
         double d2 = l < m2->n && m2->labels[l] == a ? m2->values[l++] : 0.0;
-        offer(s, a, a, (theta - d1) - d2);
+        offer(look, a, a, (theta - d1) - d2);
         if (a == unmet) unmet++;
     }
-    if (unmet < n) offer(s, unmet, unmet, theta);
+    if (unmet < n) offer(look, unmet, unmet, theta);
 }
 
 /* The labels worth trying on one side when labels must differ: all with a message and the first two without; from the
  * third on, one of those two does as well. Calls are numbered 0 .. candidates-1, in no particular order. */
-static int32_t candidates(const search *s, int side, int32_t *spare) {
-    int32_t n = s->message[side].n;
-    spare[0] = next_free(s, side, 0);
-    if (spare[0] == s->n[side]) return n;
-    spare[1] = next_free(s, side, spare[0] + 1);
-    return n + (spare[1] == s->n[side] ? 1 : 2);
+static int32_t candidates(const lookup *look, int side, int32_t *spare) {
+    int32_t n = look->message[side].n;
+    spare[0] = next_free(look, side, 0);
+    if (spare[0] == look->n[side]) return n;
+    spare[1] = next_free(look, side, spare[0] + 1);
+    return n + (spare[1] == look->n[side] ? 1 : 2);
 }
 
-static int32_t candidate(const search *s, int side, const int32_t *spare, int32_t k, double *delta) {
-    const fgi_message *m = &s->message[side];
+static int32_t candidate(const lookup *look, int side, const int32_t *spare, int32_t k, double *delta) {
+    const fgi_message *m = &look->message[side];
     *delta = k < m->n ? m->values[k] : 0.0;
     return k < m->n ? m->labels[k] : spare[k - m->n];
 }
 
-static void potts_different(search *s, double theta) {
+static void potts_different(lookup *look, double theta) {
     int32_t spare[2][2], least[3] = {-1, -1, -1}, at = -1;
-    const int32_t n1 = candidates(s, 0, spare[0]), n2 = candidates(s, 1, spare[1]);
+    const int32_t n1 = candidates(look, 0, spare[0]), n2 = candidates(look, 1, spare[1]);
     double least_delta[3], d1, d2, top = -INFINITY, top_first = 0.0;
     /* A row misses at most two columns (its own label, the excluded state): the three smallest messages are enough. */
     for (int32_t l = 0; l < n2; l++) {
-        int32_t b = candidate(s, 1, spare[1], l, &d2), k = 3;
+        int32_t b = candidate(look, 1, spare[1], l, &d2), k = 3;
         while (k > 0 && (least[k - 1] < 0 || d2 < least_delta[k - 1])) k--;
         if (k == 3) continue;
         for (int32_t j = 2; j > k; j--) {
@@ -120,9 +122,9 @@ static void potts_different(search *s, double theta) {
         least_delta[k] = d2;
     }
     for (int32_t k = 0; k < n1; k++) {
-        int32_t a = candidate(s, 0, spare[0], k, &d1);
+        int32_t a = candidate(look, 0, spare[0], k, &d1);
         for (int32_t j = 0; j < 3 && least[j] >= 0; j++) {
-            if (least[j] == a || !allowed(s, a, least[j])) continue;
+            if (least[j] == a || !allowed(look, a, least[j])) continue;
             double value = (theta - d1) - least_delta[j];
             if (value > top || (value == top && a < at)) {
                 top = value;
@@ -132,121 +134,122 @@ static void potts_different(search *s, double theta) {
             break;
         }
     }
-    s->w->touched += n1 + n2;
-    if (at < 0 || top < s->best.value) return;
+    look->w->touched += n1 + n2;
+    if (at < 0 || top < look->best.value) return;
     for (int32_t l = 0; l < n2; l++) { /* the first column that gives this value */
-        int32_t b = candidate(s, 1, spare[1], l, &d2);
-        if (b != at && top_first - d2 == top) offer(s, at, b, top);
+        int32_t b = candidate(look, 1, spare[1], l, &d2);
+        if (b != at && top_first - d2 == top) offer(look, at, b, top);
     }
 }
 
 /* ---- differences -------------------------------------------------------------------------------------------- */
 
-static double by_distance(const search *s, int32_t distance) {
-    return s->t->view.weight * fgi_implicit_at(s->t->view.kind, s->t->view.p0, s->t->view.p1, distance, 0);
+static double by_distance(const lookup *look, int32_t distance) {
+    return look->t->view.weight * fgi_implicit_at(look->t->view.kind, look->t->view.p0, look->t->view.p1, distance, 0);
 }
 
 /* The largest distance whose score, less delta, still gives `value`. */
-static int32_t reach(const search *s, double delta, double value) {
-    int32_t low = 0, high = s->n[0] > s->n[1] ? s->n[0] : s->n[1];
+static int32_t reach(const lookup *look, double delta, double value) {
+    int32_t low = 0, high = look->n[0] > look->n[1] ? look->n[0] : look->n[1];
     while (low + 1 < high) {
         int32_t mid = low + (high - low) / 2;
-        if (by_distance(s, mid) - delta >= value) low = mid;
+        if (by_distance(look, mid) - delta >= value) low = mid;
         else high = mid;
     }
     return low;
 }
 
 /* The distance from `label` to the nearest free label of `side`; INT32_MAX: there is none. */
-static int32_t nearest_free(const search *s, int side, int32_t label) {
-    const int32_t last = s->n[side] - 1;
-    int32_t below = previous_free(s, side, label < last ? label : last), distance = INT32_MAX;
+static int32_t nearest_free(const lookup *look, int side, int32_t label) {
+    const int32_t last = look->n[side] - 1;
+    int32_t below = previous_free(look, side, label < last ? label : last), distance = INT32_MAX;
     if (below >= 0) distance = label - below;
     if (below != label && label <= last) {
-        int32_t above = next_free(s, side, label);
+        int32_t above = next_free(look, side, label);
         if (above <= last && above - label < distance) distance = above - label;
     }
     return distance;
 }
 
 /* Label `label` of `side` with message delta, and a label without one on the other side. */
-static void difference_one(search *s, int side, int32_t label, double delta) {
-    s->w->touched++;
-    if (by_distance(s, 0) - delta < s->best.value) return;
-    int32_t distance = nearest_free(s, 1 - side, label);
+static void difference_one(lookup *look, int side, int32_t label, double delta) {
+    look->w->touched++;
+    if (by_distance(look, 0) - delta < look->best.value) return;
+    int32_t distance = nearest_free(look, 1 - side, label);
     if (distance == INT32_MAX) return;
-    double value = by_distance(s, distance) - delta;
-    if (value < s->best.value) return;
-    int32_t from = label - reach(s, delta, value);
-    int32_t other = next_free(s, 1 - side, from < 0 ? 0 : from);
-    offer(s, side == 0 ? label : other, side == 0 ? other : label, value);
+    double value = by_distance(look, distance) - delta;
+    if (value < look->best.value) return;
+    int32_t from = label - reach(look, delta, value);
+    int32_t other = next_free(look, 1 - side, from < 0 ? 0 : from);
+    offer(look, side == 0 ? label : other, side == 0 ? other : label, value);
 }
 
 /* No message on either side. A free label of the first variable is either free for the second, too (distance 0), or has
  * a message there, or lies beyond its labels: the loops run no more often than there are messages. */
-static void difference_none(search *s) {
+static void difference_none(lookup *look) {
     int32_t distance = INT32_MAX;
-    for (int32_t a = next_free(s, 0, 0); a < s->n[0] && distance > 0; a = next_free(s, 0, a + 1)) {
-        int32_t here = nearest_free(s, 1, a);
-        s->w->touched++;
+    for (int32_t a = next_free(look, 0, 0); a < look->n[0] && distance > 0; a = next_free(look, 0, a + 1)) {
+        int32_t here = nearest_free(look, 1, a);
+        look->w->touched++;
         if (here < distance) distance = here;
-        if (a >= s->n[1]) break;
+        if (a >= look->n[1]) break;
     }
     if (distance == INT32_MAX) return;
-    double value = by_distance(s, distance);
-    if (value < s->best.value) return;
-    const int32_t far = reach(s, 0.0, value);
-    for (int32_t a = next_free(s, 0, 0); a < s->n[0]; a = next_free(s, 0, a + 1)) {
-        s->w->touched++;
-        if (nearest_free(s, 1, a) > far) continue;
-        offer(s, a, next_free(s, 1, a > far ? a - far : 0), value);
+    double value = by_distance(look, distance);
+    if (value < look->best.value) return;
+    const int32_t far = reach(look, 0.0, value);
+    for (int32_t a = next_free(look, 0, 0); a < look->n[0]; a = next_free(look, 0, a + 1)) {
+        look->w->touched++;
+        if (nearest_free(look, 1, a) > far) continue;
+        offer(look, a, next_free(look, 1, a > far ? a - far : 0), value);
         return;
     }
 }
 
 /* The best partner of label a, message d1, among the second variable's messages: outwards from a until the distance
  * alone rules the rest out, or reaches the truncation, where the smallest message (at `least`) wins. */
-static double partner(const search *s, int32_t a, double d1, int32_t least, double so_far) {
-    const fgi_message *m = &s->message[1];
+static double partner(const lookup *look, int32_t a, double d1, int32_t least, double so_far) {
+    const fgi_message *m = &look->message[1];
     double top = -INFINITY;
-    if (allowed(s, a, m->labels[least])) top = (by_distance(s, abs(a - m->labels[least])) - d1) - m->values[least];
-    const int has_rival = !allowed(s, a, m->labels[least]); /* then the truncated part must be looked at, too */
+    if (allowed(look, a, m->labels[least]))
+        top = (by_distance(look, abs(a - m->labels[least])) - d1) - m->values[least];
+    const int has_rival = !allowed(look, a, m->labels[least]); /* then the truncated part must be looked at, too */
     for (int step = -1; step <= 1; step += 2) {
         for (int32_t l = lower_bound(m, a) - (step < 0); l >= 0 && l < m->n; l += step) {
-            double theta = by_distance(s, abs(a - m->labels[l])), value = (theta - d1) - m->values[l];
-            s->w->touched++;
-            if (fgi_oracle_is_spent(s->w)) return top;
+            double theta = by_distance(look, abs(a - m->labels[l])), value = (theta - d1) - m->values[l];
+            look->w->touched++;
+            if (fgi_oracle_is_spent(look->w)) return top;
             if ((theta - d1) - m->values[least] < (top > so_far ? top : so_far)) break;
-            if (value > top && allowed(s, a, m->labels[l])) top = value;
-            if (!has_rival && theta == s->truncated) break;
+            if (value > top && allowed(look, a, m->labels[l])) top = value;
+            if (!has_rival && theta == look->truncated) break;
         }
     }
     return top;
 }
 
-static void difference_both(search *s) {
-    const fgi_message *m1 = &s->message[0], *m2 = &s->message[1];
+static void difference_both(lookup *look) {
+    const fgi_message *m1 = &look->message[0], *m2 = &look->message[1];
     if (m1->n == 0 || m2->n == 0) return;
     int32_t least = 0, at = -1;
     for (int32_t l = 1; l < m2->n; l++)
         if (m2->values[l] < m2->values[least]) least = l;
-    s->truncated = by_distance(s, s->n[0] > s->n[1] ? s->n[0] : s->n[1]);
-    double top = s->best.value;
-    const double near = by_distance(s, 0);
+    look->truncated = by_distance(look, look->n[0] > look->n[1] ? look->n[0] : look->n[1]);
+    double top = look->best.value;
+    const double near = by_distance(look, 0);
     for (int32_t k = 0; k < m1->n; k++) {
-        s->w->touched++;
-        if (fgi_oracle_is_spent(s->w)) return;
+        look->w->touched++;
+        if (fgi_oracle_is_spent(look->w)) return;
         if ((near - m1->values[k]) - m2->values[least] < top) continue;
-        double value = partner(s, m1->labels[k], m1->values[k], least, top);
+        double value = partner(look, m1->labels[k], m1->values[k], least, top);
         if (value == -INFINITY || value < top || (value == top && at >= 0)) continue;
         top = value;
         at = k;
     }
-    s->w->touched += m2->n;
+    look->w->touched += m2->n;
     for (int32_t l = 0; at >= 0 && l < m2->n; l++) { /* the first partner that gives this value */
-        double value = (by_distance(s, abs(m1->labels[at] - m2->labels[l])) - m1->values[at]) - m2->values[l];
-        if (value != top || !allowed(s, m1->labels[at], m2->labels[l])) continue;
-        offer(s, m1->labels[at], m2->labels[l], value);
+        double value = (by_distance(look, abs(m1->labels[at] - m2->labels[l])) - m1->values[at]) - m2->values[l];
+        if (value != top || !allowed(look, m1->labels[at], m2->labels[l])) continue;
+        offer(look, m1->labels[at], m2->labels[l], value);
         return;
     }
 }
@@ -257,29 +260,30 @@ fgi_rc fgi_implicit_argmax(
     const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_argmax *out) {
     const fgi_view *v = &t->view;
     if (w->n_banned > 1) return FGI_UNSUPPORTED; /* Potts counts on at most one */
-    search s = {.t = t, .w = w, .n = {v->rows, v->cols}, .best = {-1, -INFINITY}};
-    for (int side = 0; side < 2 && q->messages; side++) s.message[side] = q->messages[side];
+    lookup look = {.t = t, .w = w, .n = {v->rows, v->cols}, .best = {-1, -INFINITY}};
+    for (int side = 0; side < 2 && q->messages; side++) look.message[side] = q->messages[side];
     if (w->n_banned) {
         double *values = w->bound;
-        s.message[0] = with_label(&s.message[0], (int32_t)(w->banned[0] / v->cols), w->labels, values);
-        s.message[1] =
-            with_label(&s.message[1], (int32_t)(w->banned[0] % v->cols), w->labels + w->max_card, values + w->max_card);
+        look.message[0] = with_label(&look.message[0], (int32_t)(w->banned[0] / v->cols), w->labels, values);
+        look.message[1] = with_label(
+            &look.message[1], (int32_t)(w->banned[0] % v->cols), w->labels + w->max_card, values + w->max_card);
     }
     if (q->hint >= 0 && q->hint < (int64_t)v->rows * v->cols) {
         int32_t a = (int32_t)(q->hint / v->cols), b = (int32_t)(q->hint % v->cols);
-        offer(&s, a, b, (fgi_view_at2(v, a, b) - fgi_message_at(&s.message[0], a)) - fgi_message_at(&s.message[1], b));
+        offer(&look, a, b,
+            (fgi_view_at2(v, a, b) - fgi_message_at(&look.message[0], a)) - fgi_message_at(&look.message[1], b));
     }
     if (v->kind == FGI_POTTS) {
-        potts_equal(&s, v->weight * v->p0);
-        potts_different(&s, v->weight * v->p1);
+        potts_equal(&look, v->weight * v->p0);
+        potts_different(&look, v->weight * v->p1);
     } else {
         for (int side = 0; side < 2; side++)
-            for (int32_t k = 0; k < s.message[side].n; k++)
-                difference_one(&s, side, s.message[side].labels[k], s.message[side].values[k]);
-        difference_both(&s);
+            for (int32_t k = 0; k < look.message[side].n; k++)
+                difference_one(&look, side, look.message[side].labels[k], look.message[side].values[k]);
+        difference_both(&look);
         if (fgi_oracle_is_spent(w)) return FGI_UNSUPPORTED;
-        difference_none(&s);
+        difference_none(&look);
     }
-    *out = s.best;
+    *out = look.best;
     return FGI_OK;
 }

@@ -36,7 +36,7 @@ typedef struct fgi_table_source {
 extern const fgi_source_ops fgi_table_ops;
 
 /* start + <w, x> of one label of an inner-product source, without messages: the bits of a scan. */
-double fgi_products_score(const fgi_source *s, const fgi_features *x, int32_t label);
+double fgi_products_score(const fgi_source *source, const fgi_features *x, int32_t label);
 /* The same of all labels, by label, or of those that x lists, in their order. */
 void fgi_products_scores(const fgi_products *p, const fgi_features *x, double *out);
 /* Other dense weights of the same layout, from now on. */

@@ -24,7 +24,7 @@ enum {
     MOST_AHEAD = 16  /* entries of the list, at most */
 };
 
-typedef struct search {
+typedef struct lookup {
     fgi_access *x;
     fgi_oracle_scratch *w;
     fgi_message message[2];
@@ -34,73 +34,73 @@ typedef struct search {
     int marked[2];
     int hinted; /* the caller named a good state */
     fgi_argmax best;
-} search;
+} lookup;
 
-static void mark(search *s, int side) {
-    if (s->marked[side]) return;
-    s->marked[side] = 1;
-    uint32_t *marks = s->w->mark + (int64_t)side * s->w->max_card;
-    double *marked = s->w->marked + (int64_t)side * s->w->max_card;
-    for (int32_t k = 0; k < s->message[side].n; k++) {
-        marks[s->message[side].labels[k]] = s->w->epoch;
-        marked[s->message[side].labels[k]] = s->message[side].values[k];
+static void mark(lookup *look, int side) {
+    if (look->marked[side]) return;
+    look->marked[side] = 1;
+    uint32_t *marks = look->w->mark + (int64_t)side * look->w->max_card;
+    double *marked = look->w->marked + (int64_t)side * look->w->max_card;
+    for (int32_t k = 0; k < look->message[side].n; k++) {
+        marks[look->message[side].labels[k]] = look->w->epoch;
+        marked[look->message[side].labels[k]] = look->message[side].values[k];
     }
 }
 
-static int has_message(const search *s, int side, int32_t label) {
-    return s->w->mark[(int64_t)side * s->w->max_card + label] == s->w->epoch;
+static int has_message(const lookup *look, int side, int32_t label) {
+    return look->w->mark[(int64_t)side * look->w->max_card + label] == look->w->epoch;
 }
 
-static int64_t flat(const search *s, int side, int32_t slice, int32_t other) {
-    return side == 0 ? (int64_t)slice * s->x->n[1] + other : (int64_t)other * s->x->n[1] + slice;
+static int64_t flat(const lookup *look, int side, int32_t slice, int32_t other) {
+    return side == 0 ? (int64_t)slice * look->x->n[1] + other : (int64_t)other * look->x->n[1] + slice;
 }
 
 /* May a slice with this bound hold something better? With an equal bound, a row after the best one's cannot. */
-static int hopeful(const search *s, int side, int32_t slice, double bound) {
-    if (bound != s->best.value) return bound > s->best.value;
-    return s->best.state >= 0 && (side == 1 || (int64_t)slice * s->x->n[1] <= s->best.state);
+static int hopeful(const lookup *look, int side, int32_t slice, double bound) {
+    if (bound != look->best.value) return bound > look->best.value;
+    return look->best.state >= 0 && (side == 1 || (int64_t)slice * look->x->n[1] <= look->best.state);
 }
 
 /* The value of entry theta of a slice with message delta when the other label has message d, or the bound when it may
  * have any: subtracted in the order of the variables, whichever of them the slice belongs to. */
-static double both_value(const search *s, int side, double theta, double delta, double d) {
-    return side == 0 ? (s->weight * theta - delta) - d : (s->weight * theta - d) - delta;
+static double both_value(const lookup *look, int side, double theta, double delta, double d) {
+    return side == 0 ? (look->weight * theta - delta) - d : (look->weight * theta - d) - delta;
 }
 
 /* Walks down the row or column `slice`, whose own message is delta. First it looks for the best entry without a message
  * on the other side (not if `settled`: then there is no need). With `rest`, it also takes the entries that have one as
  * they come, goes on for them for a while where they may be better, and leaves in *rest an upper bound on the entries
  * it has not seen. Returns 1 if an entry without message was offered, 0 if not, -1 if it cannot go on. */
-static int walk_slice(search *s, int side, int32_t slice, double delta, int settled, double *rest) {
+static int walk_slice(lookup *look, int side, int32_t slice, double delta, int settled, double *rest) {
     fgi_walk walk;
-    int32_t other, ahead = s->message[1 - side].n / 4; /* no more than the pairs it may save */
+    int32_t other, ahead = look->message[1 - side].n / 4; /* no more than the pairs it may save */
     double theta;
-    int status = s->x->walk_open(s->x, &walk, side, slice), found = 0;
+    int status = look->x->walk_open(look->x, &walk, side, slice), found = 0;
     if (status < 0) return status;
-    mark(s, 1 - side);
+    mark(look, 1 - side);
     if (ahead > MOST_AHEAD) ahead = MOST_AHEAD;
-    const double *messages = s->w->marked + (int64_t)(1 - side) * s->w->max_card;
-    while ((status = s->x->walk_next(&walk, &other, &theta)) > 0) {
-        s->w->touched++;
-        if (fgi_oracle_is_spent(s->w)) return -1;
-        const double value = s->weight * theta - delta;
-        if (value == -INFINITY || !hopeful(s, side, slice, value)) settled = 1; /* nothing larger follows */
+    const double *messages = look->w->marked + (int64_t)(1 - side) * look->w->max_card;
+    while ((status = look->x->walk_next(&walk, &other, &theta)) > 0) {
+        look->w->touched++;
+        if (fgi_oracle_is_spent(look->w)) return -1;
+        const double value = look->weight * theta - delta;
+        if (value == -INFINITY || !hopeful(look, side, slice, value)) settled = 1; /* nothing larger follows */
         if (settled &&
             (!rest || value == -INFINITY || ahead-- == 0 ||
-                !hopeful(s, side, slice, both_value(s, side, theta, delta, s->least[1 - side]))))
+                !hopeful(look, side, slice, both_value(look, side, theta, delta, look->least[1 - side]))))
             break;
-        const int64_t state = flat(s, side, slice, other);
-        if (fgi_is_banned(s->w, state)) continue;
-        if (has_message(s, 1 - side, other)) {
-            if (rest) fgi_argmax_offer(&s->best, state, both_value(s, side, theta, delta, messages[other]));
+        const int64_t state = flat(look, side, slice, other);
+        if (fgi_is_banned(look->w, state)) continue;
+        if (has_message(look, 1 - side, other)) {
+            if (rest) fgi_argmax_offer(&look->best, state, both_value(look, side, theta, delta, messages[other]));
             continue;
         }
         if (settled) continue;
-        fgi_argmax_offer(&s->best, state, value);
+        fgi_argmax_offer(&look->best, state, value);
         found = 1;
         /* Entries equal to theta that follow have higher indices; smaller ones matter only if rounding makes them tie.
          */
-        if ((s->weight == 1.0 && delta == 0.0) || s->weight * s->x->walk_below(&walk, theta) - delta < value)
+        if ((look->weight == 1.0 && delta == 0.0) || look->weight * look->x->walk_below(&walk, theta) - delta < value)
             settled = 1;
         if (settled && !rest) break;
     }
@@ -109,118 +109,120 @@ static int walk_slice(search *s, int side, int32_t slice, double delta, int sett
 }
 
 /* What is known of every message's slice: an upper bound on its entries not seen so far, at first its maximum. */
-static double *rest_of(const search *s, int side) { return s->w->bound + (int64_t)side * s->w->max_card; }
+static double *rest_of(const lookup *look, int side) { return look->w->bound + (int64_t)side * look->w->max_card; }
 
-static double slice_bound(const search *s, int side, int32_t k) {
-    return s->weight * rest_of(s, side)[k] - s->message[side].values[k];
+static double slice_bound(const lookup *look, int side, int32_t k) {
+    return look->weight * rest_of(look, side)[k] - look->message[side].values[k];
 }
 
-static void bound_messages(search *s, int side) {
-    const fgi_message *m = &s->message[side];
-    double *rest = rest_of(s, side), top = -INFINITY;
-    s->least[side] = 0.0;
-    s->top[side] = -1;
+static void bound_messages(lookup *look, int side) {
+    const fgi_message *m = &look->message[side];
+    double *rest = rest_of(look, side), top = -INFINITY;
+    look->least[side] = 0.0;
+    look->top[side] = -1;
     for (int32_t k = 0; k < m->n; k++) {
-        rest[k] = s->x->max[side][m->labels[k]];
-        const double bound = slice_bound(s, side, k);
-        if (m->values[k] < s->least[side]) s->least[side] = m->values[k];
+        rest[k] = look->x->max[side][m->labels[k]];
+        const double bound = slice_bound(look, side, k);
+        if (m->values[k] < look->least[side]) look->least[side] = m->values[k];
         if (bound > top) {
             top = bound;
-            s->top[side] = k;
+            look->top[side] = k;
         }
     }
-    s->w->touched += m->n;
+    look->w->touched += m->n;
 }
 
-static int walk_message(search *s, int side, int32_t k) {
-    const fgi_message *m = &s->message[side];
-    if (!hopeful(s, side, m->labels[k], slice_bound(s, side, k))) return 0;
-    return walk_slice(s, side, m->labels[k], m->values[k], 0, rest_of(s, side) + k);
+static int walk_message(lookup *look, int side, int32_t k) {
+    const fgi_message *m = &look->message[side];
+    if (!hopeful(look, side, m->labels[k], slice_bound(look, side, k))) return 0;
+    return walk_slice(look, side, m->labels[k], m->values[k], 0, rest_of(look, side) + k);
 }
 
 /* Regions "only a" (side 0) and "only b" (side 1); the most promising slice first, for the sake of the others' bounds.
  */
-static int one_message(search *s, int side) {
-    const int32_t top = s->top[side];
-    if (top < 0 || slice_bound(s, side, top) < s->best.value || s->message[1 - side].n == s->x->n[1 - side]) return 0;
-    if (walk_message(s, side, top) < 0) return -1;
-    for (int32_t k = 0; k < s->message[side].n; k++)
-        if (k != top && walk_message(s, side, k) < 0) return -1;
+static int one_message(lookup *look, int side) {
+    const int32_t top = look->top[side];
+    if (top < 0 || slice_bound(look, side, top) < look->best.value || look->message[1 - side].n == look->x->n[1 - side])
+        return 0;
+    if (walk_message(look, side, top) < 0) return -1;
+    for (int32_t k = 0; k < look->message[side].n; k++)
+        if (k != top && walk_message(look, side, k) < 0) return -1;
     return 0;
 }
 
 /* The messages of one side whose bound, with the best the other side may offer, is hopeful: rows by descending bound,
  * columns by ascending message (kept as its negative: x - d is x + (-d), to the bit). */
-static fgi_lazy keep_hopeful(search *s, int side) {
-    const fgi_message *m = &s->message[side];
-    fgi_ranked *kept = s->w->kept[side];
+static fgi_lazy keep_hopeful(lookup *look, int side) {
+    const fgi_message *m = &look->message[side];
+    fgi_ranked *kept = look->w->kept[side];
     int32_t n = 0;
     for (int32_t k = 0; k < m->n; k++) {
-        double bound = both_value(s, side, rest_of(s, side)[k], m->values[k], s->least[1 - side]);
-        if (hopeful(s, side, m->labels[k], bound))
+        double bound = both_value(look, side, rest_of(look, side)[k], m->values[k], look->least[1 - side]);
+        if (hopeful(look, side, m->labels[k], bound))
             kept[n++] = (fgi_ranked){side == 0 ? bound : -m->values[k], m->labels[k], k};
     }
     return fgi_lazy_make(kept, n);
 }
 
 /* All pairs of one row: a good state to start from when the caller has none. */
-static void try_row(search *s, int32_t k) {
-    const fgi_message *second = &s->message[1];
-    const int32_t a = s->message[0].labels[k];
+static void try_row(lookup *look, int32_t k) {
+    const fgi_message *second = &look->message[1];
+    const int32_t a = look->message[0].labels[k];
     for (int32_t l = 0; l < second->n; l++) {
-        const double theta = s->weight * s->x->entry(s->x, a, second->labels[l]);
-        const int64_t state = (int64_t)a * s->x->n[1] + second->labels[l];
-        if (theta > -INFINITY && !fgi_is_banned(s->w, state))
-            fgi_argmax_offer(&s->best, state, (theta - s->message[0].values[k]) - second->values[l]);
+        const double theta = look->weight * look->x->entry(look->x, a, second->labels[l]);
+        const int64_t state = (int64_t)a * look->x->n[1] + second->labels[l];
+        if (theta > -INFINITY && !fgi_is_banned(look->w, state))
+            fgi_argmax_offer(&look->best, state, (theta - look->message[0].values[k]) - second->values[l]);
     }
-    s->w->touched += second->n;
+    look->w->touched += second->n;
 }
 
 /* How many columns the bound of row k alone lets through, up to `most`. */
-static int32_t count_hopeful(search *s, double bound, fgi_lazy *cols, int32_t most) {
+static int32_t count_hopeful(lookup *look, double bound, fgi_lazy *cols, int32_t most) {
     int32_t n = 0;
-    while (n < most && bound + fgi_lazy_at(cols, n, &s->w->touched)->value >= s->best.value) n++;
+    while (n < most && bound + fgi_lazy_at(cols, n, &look->w->touched)->value >= look->best.value) n++;
     return n;
 }
 
 /* The first n columns beside row k, whose message is delta. */
-static int try_columns(search *s, int32_t k, double delta, fgi_lazy *cols, int32_t n) {
-    const int32_t a = s->message[0].labels[k];
-    const double row_rest = rest_of(s, 0)[k];
+static int try_columns(lookup *look, int32_t k, double delta, fgi_lazy *cols, int32_t n) {
+    const int32_t a = look->message[0].labels[k];
+    const double row_rest = rest_of(look, 0)[k];
     for (int32_t c = 0; c < n; c++) {
-        const fgi_ranked *col = fgi_lazy_at(cols, c, &s->w->touched);
-        const double col_rest = rest_of(s, 1)[col->tag];
-        s->w->touched++;
-        if (fgi_oracle_is_spent(s->w)) return -1;
-        if (!hopeful(s, 0, a, (s->weight * (row_rest < col_rest ? row_rest : col_rest) - delta) + col->value)) continue;
-        const double theta = s->weight * s->x->entry(s->x, a, col->at);
-        const int64_t state = (int64_t)a * s->x->n[1] + col->at;
-        if (theta > -INFINITY && !fgi_is_banned(s->w, state))
-            fgi_argmax_offer(&s->best, state, (theta - delta) + col->value);
+        const fgi_ranked *col = fgi_lazy_at(cols, c, &look->w->touched);
+        const double col_rest = rest_of(look, 1)[col->tag];
+        look->w->touched++;
+        if (fgi_oracle_is_spent(look->w)) return -1;
+        if (!hopeful(look, 0, a, (look->weight * (row_rest < col_rest ? row_rest : col_rest) - delta) + col->value))
+            continue;
+        const double theta = look->weight * look->x->entry(look->x, a, col->at);
+        const int64_t state = (int64_t)a * look->x->n[1] + col->at;
+        if (theta > -INFINITY && !fgi_is_banned(look->w, state))
+            fgi_argmax_offer(&look->best, state, (theta - delta) + col->value);
     }
     return 0;
 }
 
 /* Region "both": best first, until the bounds say stop. Where many columns would have to be tried, the first entries of
  * the sorted row often settle it sooner. */
-static int both_messages(search *s) {
-    if (!s->hinted && s->top[0] >= 0 && s->message[0].n > LEAST_AHEAD) try_row(s, s->top[0]);
-    if (!s->message[0].n || !s->message[1].n) return 0;
-    fgi_lazy rows = keep_hopeful(s, 0), cols = {0};
-    if (rows.n) cols = keep_hopeful(s, 1);
+static int both_messages(lookup *look) {
+    if (!look->hinted && look->top[0] >= 0 && look->message[0].n > LEAST_AHEAD) try_row(look, look->top[0]);
+    if (!look->message[0].n || !look->message[1].n) return 0;
+    fgi_lazy rows = keep_hopeful(look, 0), cols = {0};
+    if (rows.n) cols = keep_hopeful(look, 1);
     const int32_t few = cols.n < LEAST_AHEAD ? cols.n : LEAST_AHEAD;
     for (int32_t r = 0; r < rows.n; r++) {
-        const fgi_ranked *row = fgi_lazy_at(&rows, r, &s->w->touched);
-        if (fgi_oracle_is_spent(s->w)) return -1;
-        if (row->value < s->best.value) break;
+        const fgi_ranked *row = fgi_lazy_at(&rows, r, &look->w->touched);
+        if (fgi_oracle_is_spent(look->w)) return -1;
+        if (row->value < look->best.value) break;
         const int32_t k = row->tag;
-        const double delta = s->message[0].values[k];
-        double *rest = rest_of(s, 0) + k;
-        if (count_hopeful(s, slice_bound(s, 0, k), &cols, few) == LEAST_AHEAD && *rest == s->x->max[0][row->at] &&
-            walk_slice(s, 0, row->at, delta, 1, rest) < 0)
+        const double delta = look->message[0].values[k];
+        double *rest = rest_of(look, 0) + k;
+        if (count_hopeful(look, slice_bound(look, 0, k), &cols, few) == LEAST_AHEAD &&
+            *rest == look->x->max[0][row->at] && walk_slice(look, 0, row->at, delta, 1, rest) < 0)
             return -1;
-        const int32_t n = count_hopeful(s, slice_bound(s, 0, k), &cols, cols.n);
-        if (try_columns(s, k, delta, &cols, n) < 0) return -1;
+        const int32_t n = count_hopeful(look, slice_bound(look, 0, k), &cols, cols.n);
+        if (try_columns(look, k, delta, &cols, n) < 0) return -1;
     }
     return 0;
 }
@@ -228,57 +230,58 @@ static int both_messages(search *s) {
 /* Region "neither". Rows by descending maximum prove it when the columns with messages do not hold the maxima of many
  * rows, columns when the rows do not: after every slice that brought nothing, the other side gets a turn, and whichever
  * side ends first has proven it. */
-static int no_message(search *s) {
-    if (s->message[0].n == s->x->n[0] || s->message[1].n == s->x->n[1]) return 0;
+static int no_message(lookup *look) {
+    if (look->message[0].n == look->x->n[0] || look->message[1].n == look->x->n[1]) return 0;
     int opened[2] = {0, 0}, side = 0, status;
     int32_t slice;
     for (;;) {
         if (!opened[side]) {
-            if (s->x->rank_open(s->x, side) < 0) return -1;
+            if (look->x->rank_open(look->x, side) < 0) return -1;
             opened[side] = 1;
         }
-        if ((status = s->x->rank_next(s->x, side, &slice)) <= 0) return status;
-        s->w->touched++;
-        if (fgi_oracle_is_spent(s->w)) return -1;
-        double bound = s->weight * s->x->max[side][slice];
-        if (bound == -INFINITY || bound < s->best.value) return 0;
-        if (!hopeful(s, side, slice, bound)) { /* equal, and all rows to come with this maximum have higher indices */
-            if (s->weight == 1.0) return 0;
-            s->x->rank_skip(s->x, side);
+        if ((status = look->x->rank_next(look->x, side, &slice)) <= 0) return status;
+        look->w->touched++;
+        if (fgi_oracle_is_spent(look->w)) return -1;
+        double bound = look->weight * look->x->max[side][slice];
+        if (bound == -INFINITY || bound < look->best.value) return 0;
+        if (!hopeful(
+                look, side, slice, bound)) { /* equal, and all rows to come with this maximum have higher indices */
+            if (look->weight == 1.0) return 0;
+            look->x->rank_skip(look->x, side);
             continue;
         }
-        mark(s, side);
-        if (has_message(s, side, slice)) continue;
-        if ((status = walk_slice(s, side, slice, 0.0, 0, NULL)) < 0) return status;
+        mark(look, side);
+        if (has_message(look, side, slice)) continue;
+        if ((status = walk_slice(look, side, slice, 0.0, 0, NULL)) < 0) return status;
         if (status == 0) side = 1 - side;
     }
 }
 
 /* A state the caller expects to be good; it makes the first bounds sharp. */
-static void try_hint(search *s, int64_t hint) {
-    int32_t a = (int32_t)(hint / s->x->n[1]), b = (int32_t)(hint % s->x->n[1]);
-    if (hint < 0 || a >= s->x->n[0] || fgi_is_banned(s->w, hint)) return;
-    double theta = s->weight * s->x->entry(s->x, a, b);
-    s->w->touched++;
-    s->hinted = hint > 0; /* 0 is also what a caller without any leaves there */
+static void try_hint(lookup *look, int64_t hint) {
+    int32_t a = (int32_t)(hint / look->x->n[1]), b = (int32_t)(hint % look->x->n[1]);
+    if (hint < 0 || a >= look->x->n[0] || fgi_is_banned(look->w, hint)) return;
+    double theta = look->weight * look->x->entry(look->x, a, b);
+    look->w->touched++;
+    look->hinted = hint > 0; /* 0 is also what a caller without any leaves there */
     if (theta > -INFINITY)
         fgi_argmax_offer(
-            &s->best, hint, (theta - fgi_message_at(&s->message[0], a)) - fgi_message_at(&s->message[1], b));
+            &look->best, hint, (theta - fgi_message_at(&look->message[0], a)) - fgi_message_at(&look->message[1], b));
 }
 
 fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_oracle_query *q, fgi_argmax *out) {
-    search s = {.x = x, .w = x->scratch, .weight = weight, .best = {-1, -INFINITY}};
+    lookup look = {.x = x, .w = x->scratch, .weight = weight, .best = {-1, -INFINITY}};
     if (q->messages) {
-        s.message[0] = q->messages[0];
-        s.message[1] = q->messages[1];
+        look.message[0] = q->messages[0];
+        look.message[1] = q->messages[1];
     }
-    fgi_oracle_epoch(s.w);
-    try_hint(&s, q->hint);
-    bound_messages(&s, 0);
-    bound_messages(&s, 1);
-    if (one_message(&s, 0) < 0 || one_message(&s, 1) < 0 || both_messages(&s) < 0 || no_message(&s) < 0)
-        return fgi_oracle_is_spent(s.w) ? FGI_UNSUPPORTED : FGI_NO_MEMORY;
-    *out = s.best;
+    fgi_oracle_epoch(look.w);
+    try_hint(&look, q->hint);
+    bound_messages(&look, 0);
+    bound_messages(&look, 1);
+    if (one_message(&look, 0) < 0 || one_message(&look, 1) < 0 || both_messages(&look) < 0 || no_message(&look) < 0)
+        return fgi_oracle_is_spent(look.w) ? FGI_UNSUPPORTED : FGI_NO_MEMORY;
+    *out = look.best;
     return FGI_OK;
 }
 

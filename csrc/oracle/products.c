@@ -37,23 +37,23 @@ static const fgi_source_ops products_ops;
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static fgi_rc create(
-    int32_t n_labels, int64_t n_features, const double *dense, storage s, fgi_products **out, fgi_error *err) {
+    int32_t n_labels, int64_t n_features, const double *dense, storage store, fgi_products **out, fgi_error *err) {
     if (n_labels < 1 || n_features < 0 || n_features > INT32_MAX)
         return fgi_fail(
             err, FGI_BAD_ARGUMENT, -1, "weights of %d labels and %lld features", n_labels, (long long)n_features);
     fgi_products *p = fgi_calloc(1, sizeof *p);
-    if (p && s == SPARSE && !(p->rows = fgi_calloc(n_features, sizeof *p->rows))) {
+    if (p && store == SPARSE && !(p->rows = fgi_calloc(n_features, sizeof *p->rows))) {
         free(p);
         p = NULL;
     }
     if (!p) return fgi_no_memory(err);
     p->base.ops = &products_ops;
-    p->storage = s;
+    p->storage = store;
     p->n_labels = n_labels;
     p->n_features = n_features;
     p->scale = 1.0;
     p->dense = dense;
-    p->bytes = (int64_t)sizeof *p + (s == SPARSE ? n_features * (int64_t)sizeof *p->rows : 0);
+    p->bytes = (int64_t)sizeof *p + (store == SPARSE ? n_features * (int64_t)sizeof *p->rows : 0);
     *out = p;
     return FGI_OK;
 }
@@ -353,8 +353,8 @@ static double score_one(const fgi_products *p, const fgi_features *x, int32_t y)
     return s;
 }
 
-double fgi_products_score(const fgi_source *s, const fgi_features *x, int32_t label) {
-    return score_one((const fgi_products *)s, x, label);
+double fgi_products_score(const fgi_source *source, const fgi_features *x, int32_t label) {
+    return score_one((const fgi_products *)source, x, label);
 }
 
 static int reserve_labels(fgi_oracle_scratch *w, int64_t n) {

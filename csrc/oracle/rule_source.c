@@ -199,14 +199,14 @@ static const fgi_source_ops rule_ops = {.arity = rule_arity,
     .marginals = rule_marginals};
 
 fgi_rc fgi_rule_source_create(const fgi_rule *r, fgi_source **out, fgi_error *err) {
-    rule_source *s = fgi_calloc(1, sizeof *s);
-    if (!s) return fgi_no_memory(err);
-    *s = (rule_source){{&rule_ops}, fgi_rule_share(r)};
-    *out = &s->base;
+    rule_source *source = fgi_calloc(1, sizeof *source);
+    if (!source) return fgi_no_memory(err);
+    *source = (rule_source){{&rule_ops}, fgi_rule_share(r)};
+    *out = &source->base;
     return FGI_OK;
 }
 
-void fgi_rule_source_free(fgi_source *s) {
-    if (s) fgi_rule_free(((rule_source *)s)->rule);
-    free(s);
+void fgi_rule_source_free(fgi_source *source) {
+    if (source) fgi_rule_free(((rule_source *)source)->rule);
+    free(source);
 }

@@ -68,67 +68,67 @@ static void cell_measure(fgi_cell *c) {
 
 /* The largest of n cosines in d dimensions lies about sqrt(2 log n / d) out: what the best row of a cluster may be
  * expected to gain from the query's part away from the direction. */
-void fgi_cell_publish(fgi_search *s, int32_t cell) {
-    const fgi_cell *c = &s->cells[cell];
-    const fgi_cell_views *v = &s->views;
+void fgi_cell_publish(fgi_search *index, int32_t cell) {
+    const fgi_cell *c = &index->cells[cell];
+    const fgi_cell_views *v = &index->views;
     v->along_min[cell] = c->along_min;
     v->along_max[cell] = c->along_max;
     v->away_max[cell] = c->n ? c->away_max : -INFINITY;
     v->along[cell] = c->n ? (float)(c->along_sum / c->n) : 0;
-    v->promise[cell] = c->n ? (float)(c->away_sum / c->n * sqrt(2 * log(1.0 + c->n) / s->d)) : -INFINITY;
+    v->promise[cell] = c->n ? (float)(c->away_sum / c->n * sqrt(2 * log(1.0 + c->n) / index->d)) : -INFINITY;
 }
 
-int fgi_cell_push(fgi_search *s, int32_t cell, int32_t label, const float *row) {
-    fgi_cell *c = &s->cells[cell];
-    const float *direction = s->directions + cell * s->stride;
-    if (c->n == c->capacity && !cell_grow(c, s->stride)) return 0;
+int fgi_cell_push(fgi_search *index, int32_t cell, int32_t label, const float *row) {
+    fgi_cell *c = &index->cells[cell];
+    const float *direction = index->directions + cell * index->stride;
+    if (c->n == c->capacity && !cell_grow(c, index->stride)) return 0;
     double along = 0, rest = 0;
-    for (int32_t i = 0; i < s->d; i++) along += (double)row[i] * direction[i];
-    for (int32_t i = 0; i < s->d; i++) {
+    for (int32_t i = 0; i < index->d; i++) along += (double)row[i] * direction[i];
+    for (int32_t i = 0; i < index->d; i++) {
         double r = row[i] - along * direction[i];
         rest += r * r;
     }
     const int32_t at = c->n++;
-    memcpy(c->rows + at * s->stride, row, (size_t)s->stride * sizeof *row);
+    memcpy(c->rows + at * index->stride, row, (size_t)index->stride * sizeof *row);
     c->labels[at] = label;
     c->along[at] = (float)along;
     c->away[at] = (float)sqrt(rest);
     cell_include(c, c->along[at], c->away[at]);
-    s->home[label] = cell;
-    s->slot[label] = at;
-    s->drift[label] = 0;
-    const double longest = length_of(row, s->d);
-    if (longest > s->longest) s->longest = longest;
-    if (c->capacity > s->largest_cell) s->largest_cell = c->capacity;
-    if (!s->filling) fgi_cell_publish(s, cell);
+    index->home[label] = cell;
+    index->slot[label] = at;
+    index->drift[label] = 0;
+    const double longest = length_of(row, index->d);
+    if (longest > index->longest) index->longest = longest;
+    if (c->capacity > index->largest_cell) index->largest_cell = c->capacity;
+    if (!index->filling) fgi_cell_publish(index, cell);
     return 1;
 }
 
-void fgi_cell_remove(fgi_search *s, int32_t cell, int32_t at) {
-    fgi_cell *c = &s->cells[cell];
+void fgi_cell_remove(fgi_search *index, int32_t cell, int32_t at) {
+    fgi_cell *c = &index->cells[cell];
     const int32_t last = --c->n;
     c->along_sum -= c->along[at];
     c->away_sum -= c->away[at];
     if (at != last) {
-        memcpy(c->rows + at * s->stride, c->rows + last * s->stride, (size_t)s->stride * sizeof *c->rows);
+        memcpy(c->rows + at * index->stride, c->rows + last * index->stride, (size_t)index->stride * sizeof *c->rows);
         c->labels[at] = c->labels[last];
         c->along[at] = c->along[last];
         c->away[at] = c->away[last];
-        s->slot[c->labels[at]] = at;
+        index->slot[c->labels[at]] = at;
     }
     if (++c->removed > c->n / 2 + 4) cell_measure(c);
-    fgi_cell_publish(s, cell);
+    fgi_cell_publish(index, cell);
 }
 
-void fgi_cells_free(fgi_search *s) {
-    for (int32_t c = 0; s->cells && c < s->clusters; c++) {
-        free(s->cells[c].rows);
-        free(s->cells[c].labels);
-        free(s->cells[c].along);
-        free(s->cells[c].away);
+void fgi_cells_free(fgi_search *index) {
+    for (int32_t c = 0; index->cells && c < index->clusters; c++) {
+        free(index->cells[c].rows);
+        free(index->cells[c].labels);
+        free(index->cells[c].along);
+        free(index->cells[c].away);
     }
-    free(s->cells);
-    s->cells = NULL;
+    free(index->cells);
+    index->cells = NULL;
 }
 
 /* ---- k-means ---------------------------------------------------------------------------------------------------- */
@@ -143,19 +143,19 @@ typedef struct assignment {
 
 static void assign(void *context, int64_t begin, int64_t end, int worker) {
     const assignment *a = context;
-    const fgi_search *s = a->s;
+    const fgi_search *index = a->s;
     float *out[4];
     const float *x[4];
-    for (int q = 0; q < 4; q++) out[q] = a->scores + ((int64_t)worker * 4 + q) * s->clusters;
+    for (int q = 0; q < 4; q++) out[q] = a->scores + ((int64_t)worker * 4 + q) * index->clusters;
     for (int64_t k = begin; k < end; k += 4) {
         for (int q = 0; q < 4; q++) {
             int64_t at = k + q < end ? k + q : end - 1; /* the last one more often: same answer */
-            x[q] = a->all + (a->which ? a->which[at] : at) * s->stride;
+            x[q] = a->all + (a->which ? a->which[at] : at) * index->stride;
         }
-        s->kernels->dots4(s->directions, s->clusters, s->stride, s->d, x, out);
+        index->kernels->dots4(index->directions, index->clusters, index->stride, index->d, x, out);
         for (int q = 0; q < 4 && k + q < end; q++) {
             int32_t best = 0;
-            for (int32_t c = 1; c < s->clusters; c++)
+            for (int32_t c = 1; c < index->clusters; c++)
                 if (out[q][c] > out[q][best]) best = c;
             a->cluster[k + q] = best;
         }
@@ -163,36 +163,36 @@ static void assign(void *context, int64_t begin, int64_t end, int worker) {
 }
 
 /* Directions as normalised sums of the normalised rows of the sample; one without rows starts again from a row. */
-static void average(fgi_search *s, const float *all, const int32_t *sample, const int32_t *cluster, int64_t n,
+static void average(fgi_search *index, const float *all, const int32_t *sample, const int32_t *cluster, int64_t n,
     fgi_rng *rng, double *sum) {
-    memset(sum, 0, (size_t)s->clusters * (size_t)s->d * sizeof *sum);
+    memset(sum, 0, (size_t)index->clusters * (size_t)index->d * sizeof *sum);
     for (int64_t k = 0; k < n; k++) {
-        const float *row = all + sample[k] * s->stride;
-        const double length = length_of(row, s->d);
-        double *to = sum + (int64_t)cluster[k] * s->d;
-        for (int32_t i = 0; length > 0 && i < s->d; i++) to[i] += row[i] / length;
+        const float *row = all + sample[k] * index->stride;
+        const double length = length_of(row, index->d);
+        double *to = sum + (int64_t)cluster[k] * index->d;
+        for (int32_t i = 0; length > 0 && i < index->d; i++) to[i] += row[i] / length;
     }
-    for (int32_t c = 0; c < s->clusters; c++) {
-        double *to = sum + (int64_t)c * s->d, length = 0;
-        for (int32_t i = 0; i < s->d; i++) length += to[i] * to[i];
+    for (int32_t c = 0; c < index->clusters; c++) {
+        double *to = sum + (int64_t)c * index->d, length = 0;
+        for (int32_t i = 0; i < index->d; i++) length += to[i] * to[i];
         for (int tries = 0; !(length > 1e-12) && tries < 8; tries++) {
-            const float *row = all + sample[fgi_rng_below(rng, n)] * s->stride;
+            const float *row = all + sample[fgi_rng_below(rng, n)] * index->stride;
             length = 0;
-            for (int32_t i = 0; i < s->d; i++) {
+            for (int32_t i = 0; i < index->d; i++) {
                 to[i] = row[i];
                 length += to[i] * to[i];
             }
         }
-        if (!(length > 0)) to[c % s->d] = length = 1;
+        if (!(length > 0)) to[c % index->d] = length = 1;
         length = sqrt(length);
-        for (int32_t i = 0; i < s->d; i++) s->directions[c * s->stride + i] = (float)(to[i] / length);
+        for (int32_t i = 0; i < index->d; i++) index->directions[c * index->stride + i] = (float)(to[i] / length);
     }
 }
 
-static int64_t draw_sample(const fgi_search *s, fgi_rng *rng, int32_t *sample) {
-    const int64_t n = s->rows < (int64_t)SAMPLE * s->clusters ? s->rows : (int64_t)SAMPLE * s->clusters;
+static int64_t draw_sample(const fgi_search *index, fgi_rng *rng, int32_t *sample) {
+    const int64_t n = index->rows < (int64_t)SAMPLE * index->clusters ? index->rows : (int64_t)SAMPLE * index->clusters;
     for (int64_t k = 0; k < n; k++) { /* one from each of n equal pieces: distinct, and spread out */
-        const int64_t from = s->rows * k / n, to = s->rows * (k + 1) / n;
+        const int64_t from = index->rows * k / n, to = index->rows * (k + 1) / n;
         sample[k] = (int32_t)(from + fgi_rng_below(rng, to - from));
     }
     for (int64_t k = n - 1; k > 0; k--) {
@@ -204,42 +204,43 @@ static int64_t draw_sample(const fgi_search *s, fgi_rng *rng, int32_t *sample) {
     return n;
 }
 
-static int fill(fgi_search *s, const float *all, const int32_t *cluster) {
-    s->filling = 1;
-    for (int64_t k = 0; k < s->rows; k++)
-        if (!fgi_cell_push(s, cluster[k], (int32_t)k, all + k * s->stride)) return 0;
-    s->filling = 0;
-    for (int32_t c = 0; c < s->clusters; c++) fgi_cell_publish(s, c);
-    return fgi_search_scratch_fit(s);
+static int fill(fgi_search *index, const float *all, const int32_t *cluster) {
+    index->filling = 1;
+    for (int64_t k = 0; k < index->rows; k++)
+        if (!fgi_cell_push(index, cluster[k], (int32_t)k, all + k * index->stride)) return 0;
+    index->filling = 0;
+    for (int32_t c = 0; c < index->clusters; c++) fgi_cell_publish(index, c);
+    return fgi_search_scratch_fit(index);
 }
 
-fgi_rc fgi_search_cluster(fgi_search *s, const float *all, fgi_error *err) {
-    fgi_rng rng = {s->settings.seed};
-    assignment a = {.s = s, .all = all};
-    int32_t *sample = fgi_alloc(s->rows, sizeof *sample);
-    double *sum = fgi_alloc((int64_t)s->clusters * s->d, sizeof *sum);
-    a.scores = fgi_alloc((int64_t)s->threads * 4 * s->clusters, sizeof *a.scores);
-    a.cluster = fgi_calloc(s->rows, sizeof *a.cluster);
+fgi_rc fgi_search_cluster(fgi_search *index, const float *all, fgi_error *err) {
+    fgi_rng rng = {index->settings.seed};
+    assignment a = {.s = index, .all = all};
+    int32_t *sample = fgi_alloc(index->rows, sizeof *sample);
+    double *sum = fgi_alloc((int64_t)index->clusters * index->d, sizeof *sum);
+    a.scores = fgi_alloc((int64_t)index->threads * 4 * index->clusters, sizeof *a.scores);
+    a.cluster = fgi_calloc(index->rows, sizeof *a.cluster);
     int ok = sample && sum && a.scores && a.cluster;
     if (ok) {
-        const int64_t n = draw_sample(s, &rng, sample);
-        for (int64_t k = 0; k < n; k++) a.cluster[k] = (int32_t)(k % s->clusters); /* the first ones are the seeds */
-        average(s, all, sample, a.cluster, n < s->clusters ? n : s->clusters, &rng, sum);
+        const int64_t n = draw_sample(index, &rng, sample);
+        for (int64_t k = 0; k < n; k++)
+            a.cluster[k] = (int32_t)(k % index->clusters); /* the first ones are the seeds */
+        average(index, all, sample, a.cluster, n < index->clusters ? n : index->clusters, &rng, sum);
         a.which = sample;
-        for (int32_t round = 0; round < s->settings.rounds; round++) {
-            fgi_pool_run(s->pool, n, GRAIN, assign, &a);
-            average(s, all, sample, a.cluster, n, &rng, sum);
+        for (int32_t round = 0; round < index->settings.rounds; round++) {
+            fgi_pool_run(index->pool, n, GRAIN, assign, &a);
+            average(index, all, sample, a.cluster, n, &rng, sum);
         }
         a.which = NULL;
-        fgi_pool_run(s->pool, s->rows, GRAIN, assign, &a);
-        s->longest = 0;
-        s->largest_cell = 0;
-        s->far = 0;
-        ok = fill(s, all, a.cluster);
+        fgi_pool_run(index->pool, index->rows, GRAIN, assign, &a);
+        index->longest = 0;
+        index->largest_cell = 0;
+        index->far = 0;
+        ok = fill(index, all, a.cluster);
     }
     free(sample);
     free(sum);
     free(a.scores);
     free(a.cluster);
-    return ok ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory for %lld rows", (long long)s->rows);
+    return ok ? FGI_OK : fgi_fail(err, FGI_NO_MEMORY, -1, "out of memory for %lld rows", (long long)index->rows);
 }

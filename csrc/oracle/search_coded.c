@@ -20,7 +20,7 @@ static int64_t finalists(const fgi_one_query *o, int64_t candidates) {
 }
 
 /* The inner products of rows that lie anywhere: the memory is asked for them beforehand. */
-static void compute(const fgi_search *s, const fgi_one_query *o, const int32_t *labels, int64_t n,
+static void compute(const fgi_search *index, const fgi_one_query *o, const int32_t *labels, int64_t n,
     fgi_search_scratch *w, fgi_top *top) {
     enum {
         AHEAD = 8, /* rows */
@@ -28,31 +28,31 @@ static void compute(const fgi_search *s, const fgi_one_query *o, const int32_t *
     };
     for (int64_t k = 0; k < n + AHEAD; k++) {
         if (k < n) {
-            const float *row = fgi_search_at(s, labels[k]);
-            for (int64_t at = 0; at < s->d; at += LINE) __builtin_prefetch(row + at);
+            const float *row = fgi_search_at(index, labels[k]);
+            for (int64_t at = 0; at < index->d; at += LINE) __builtin_prefetch(row + at);
         }
         if (k < AHEAD) continue;
         float score;
-        s->kernels->dots(fgi_search_at(s, labels[k - AHEAD]), 1, s->stride, s->d, o->x, &score);
+        index->kernels->dots(fgi_search_at(index, labels[k - AHEAD]), 1, index->stride, index->d, o->x, &score);
         fgi_search_offer(o, top, score, labels[k - AHEAD]);
     }
     w->touched += n;
 }
 
 /* w->guesses: what bytes make of the n candidates in w->chosen, in some unit. */
-static void guess(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
-    const fgi_bytes *b = s->bytes;
+static void guess(const fgi_search *index, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
+    const fgi_bytes *b = index->bytes;
     const fgi_byte_scan scan = {.codes = b->codes, .stride = b->stride, .width = b->stride, .factor = b->factor};
     const fgi_byte_x x = fgi_bytes_query(b, o->x, w->whole);
     const fgi_byte_query q = {.x = w->whole, .offset = x.offset};
-    s->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
+    index->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
 }
 
 /* w->chosen: n candidates, of which the best by bytes are left; how many. */
-static int64_t choose(const fgi_search *s, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
+static int64_t choose(const fgi_search *index, const fgi_one_query *o, int64_t n, fgi_search_scratch *w) {
     const int64_t most = finalists(o, n);
     if (most == n) return n;
-    guess(s, o, n, w);
+    guess(index, o, n, w);
     for (int64_t k = 0; k < n; k++) w->keys[k] = fgi_cutoff_key(w->guesses[k]);
     fgi_cutoff cutoff = fgi_cutoff_of(w->keys, n, most);
     int64_t kept = 0;
@@ -77,8 +77,8 @@ void fgi_search_scan_group(const fgi_search_batch *b, int64_t i, int64_t end, in
 
 void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker) {
     const fgi_search_batch *b = batch;
-    const fgi_search *s = b->s;
-    fgi_search_scratch *w = &s->scratch[worker];
+    const fgi_search *index = b->s;
+    fgi_search_scratch *w = &index->scratch[worker];
     fgi_top *top = w->top;
     fgi_code_group g;
     for (int64_t i = begin; i < end; i += FGI_CODE_QUERIES) {
@@ -86,12 +86,12 @@ void fgi_search_coded(void *batch, int64_t begin, int64_t end, int worker) {
         for (int j = 0; j < g.n; j++) {
             const fgi_one_query *o = &g.query[j];
             const fgi_code_list *found = &g.found[j];
-            const int all = found->n == s->rows;
+            const int all = found->n == index->rows;
             for (int64_t k = 0; k < found->n; k++) w->chosen[k] = found->hits[k].row;
-            const int64_t chosen = all ? found->n : choose(s, o, found->n, w);
+            const int64_t chosen = all ? found->n : choose(index, o, found->n, w);
             fgi_top_clear(top, b->q->want, -INFINITY);
-            fgi_search_offer_messages(s, o, w, top);
-            compute(s, o, w->chosen, chosen, w, top);
+            fgi_search_offer_messages(index, o, w, top);
+            compute(index, o, w->chosen, chosen, w, top);
             fgi_search_answer(b, i + j, top, all);
         }
     }
@@ -109,13 +109,14 @@ static void encode(void *context, int64_t begin, int64_t end, int worker) {
         fgi_codes_set(e->codes, (int32_t)k, fgi_search_at(e->s, (int32_t)k), worker);
 }
 
-int fgi_search_make_codes(fgi_search *s) {
-    if (s->codes) return 1;
-    encoding e = {
-        s, fgi_codes_create(s->rows, s->d, s->settings.parts, s->threads, s->settings.seed, fgi_search_mean(s))};
+int fgi_search_make_codes(fgi_search *index) {
+    if (index->codes) return 1;
+    encoding e = {index,
+        fgi_codes_create(index->rows, index->d, index->settings.parts, index->threads, index->settings.seed,
+            fgi_search_mean(index))};
     if (!e.codes) return 0;
-    fgi_pool_run(s->pool, (s->rows + FGI_CODE_BLOCK - 1) / FGI_CODE_BLOCK, 16, encode, &e);
+    fgi_pool_run(index->pool, (index->rows + FGI_CODE_BLOCK - 1) / FGI_CODE_BLOCK, 16, encode, &e);
     fgi_codes_rescale(e.codes);
-    s->codes = e.codes;
+    index->codes = e.codes;
     return 1;
 }

@@ -75,30 +75,30 @@ struct fgi_search {
 };
 
 /* Clusters from the rows in `all` (rows x stride, padded); the cells are filled. */
-fgi_rc fgi_search_cluster(fgi_search *s, const float *all, fgi_error *err);
+fgi_rc fgi_search_cluster(fgi_search *index, const float *all, fgi_error *err);
 /* Appends a row (padded) to a cell; 0 when out of memory. */
-int fgi_cell_push(fgi_search *s, int32_t cell, int32_t label, const float *row);
-void fgi_cell_remove(fgi_search *s, int32_t cell, int32_t at);
-void fgi_cell_publish(fgi_search *s, int32_t cell); /* its view */
-void fgi_cells_free(fgi_search *s);
+int fgi_cell_push(fgi_search *index, int32_t cell, int32_t label, const float *row);
+void fgi_cell_remove(fgi_search *index, int32_t cell, int32_t at);
+void fgi_cell_publish(fgi_search *index, int32_t cell); /* its view */
+void fgi_cells_free(fgi_search *index);
 /* Scratch that fits the cells as they are; 0 when out of memory. */
-int fgi_search_scratch_fit(fgi_search *s);
+int fgi_search_scratch_fit(fgi_search *index);
 
 /* The mean of the rows, to be freed; NULL when out of memory. */
-double *fgi_search_mean(const fgi_search *s);
+double *fgi_search_mean(const fgi_search *index);
 
 /* Whether bounds hold for a query of this length. All of them allow for errors relative to longest * |x|. Within these
  * limits that covers what single precision loses when it underflows, 2^-149 a column, in products and in what is kept
  * of rows and queries; and neither inner products nor bounds, up to 2^14 times as large in the units of bytes,
  * overflow. Where they do not hold, only a scan of all rows is exact. */
-static inline int fgi_search_bounded(const fgi_search *s, double length) {
-    const double product = s->longest * length;
-    return s->longest > 0x1p-100 && s->longest < 0x1p100 && length > 0x1p-100 && length < 0x1p100 &&
-        product > (s->d + 16.0) * 0x1p-110 && product < 0x1p120;
+static inline int fgi_search_bounded(const fgi_search *index, double length) {
+    const double product = index->longest * length;
+    return index->longest > 0x1p-100 && index->longest < 0x1p100 && length > 0x1p-100 && length < 0x1p100 &&
+        product > (index->d + 16.0) * 0x1p-110 && product < 0x1p120;
 }
 
-static inline const float *fgi_search_at(const fgi_search *s, int32_t label) {
-    return s->cells[s->home[label]].rows + (int64_t)s->slot[label] * s->stride;
+static inline const float *fgi_search_at(const fgi_search *index, int32_t label) {
+    return index->cells[index->home[label]].rows + (int64_t)index->slot[label] * index->stride;
 }
 
 #endif

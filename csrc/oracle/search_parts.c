@@ -14,9 +14,9 @@ typedef struct parted {
 
 /* What bytes make of the rows in w->chosen, part by part: to[k * parts + part]. w->whole: the query, then a part of
  * it. */
-static void part_guesses(const fgi_search *s, const float *x, int64_t n, fgi_search_scratch *w, float *to) {
-    const fgi_bytes *b = s->bytes;
-    const fgi_codes *c = s->codes;
+static void part_guesses(const fgi_search *index, const float *x, int64_t n, fgi_search_scratch *w, float *to) {
+    const fgi_bytes *b = index->bytes;
+    const fgi_codes *c = index->codes;
     const fgi_byte_x whole = fgi_bytes_query(b, x, w->whole);
     int8_t *z = w->whole + b->stride;
     for (int32_t part = 0; part < c->parts; part++) {
@@ -31,7 +31,7 @@ static void part_guesses(const fgi_search *s, const float *x, int64_t n, fgi_sea
             q.offset += FGI_BYTE_SHIFT * w->whole[k];
             shift += b->mean[k] * x[k];
         }
-        s->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
+        index->kernels->guess_bytes(&scan, &q, n, w->chosen, w->guesses);
         for (int64_t k = 0; k < n; k++) to[k * c->parts + part] = (float)(shift + whole.scale * w->guesses[k]);
     }
 }
@@ -58,8 +58,8 @@ static int64_t cut_back(const fgi_codes *c, int64_t n, int32_t most, fgi_search_
 static void search_parts(void *context, int64_t begin, int64_t end, int worker) {
     const parted *p = context;
     const fgi_search_batch *b = &p->batch;
-    const fgi_search *s = b->s;
-    fgi_search_scratch *w = &s->scratch[worker];
+    const fgi_search *index = b->s;
+    fgi_search_scratch *w = &index->scratch[worker];
     fgi_code_group g;
     for (int64_t i = begin; i < end; i += FGI_CODE_QUERIES) {
         fgi_search_scan_group(b, i, end, worker, &g);
@@ -70,31 +70,31 @@ static void search_parts(void *context, int64_t begin, int64_t end, int worker) 
             int64_t many = 0;
             for (int64_t k = 0; k < found->n; k++)
                 if (!fgi_search_excludes(o, found->hits[k].row)) w->chosen[many++] = found->hits[k].row;
-            part_guesses(s, o->x, many, w, w->parts);
-            many = cut_back(s->codes, many, p->most, w, w->parts);
+            part_guesses(index, o->x, many, w, w->parts);
+            many = cut_back(index->codes, many, p->most, w, w->parts);
             memcpy(labels, w->chosen, (size_t)many * sizeof *labels);
-            memcpy(p->values + (i + j) * p->most * s->codes->parts, w->parts,
-                (size_t)(many * s->codes->parts) * sizeof *w->parts);
+            memcpy(p->values + (i + j) * p->most * index->codes->parts, w->parts,
+                (size_t)(many * index->codes->parts) * sizeof *w->parts);
             for (int64_t k = many; k < p->most; k++) labels[k] = -1;
         }
     }
 }
 
-fgi_rc fgi_search_parts(fgi_search *s, const fgi_search_query *q, int32_t *labels, float *values, fgi_error *err) {
-    fgi_rc rc = fgi_search_check(s, q, err);
+fgi_rc fgi_search_parts(fgi_search *index, const fgi_search_query *q, int32_t *labels, float *values, fgi_error *err) {
+    fgi_rc rc = fgi_search_check(index, q, err);
     if (rc) return rc;
     if (q->message_begin) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "a search by parts takes no messages");
-    parted p = {.batch = {.s = s, .q = q},
-        .most = (int32_t)fgi_search_parts_most(s->settings.parts, q->want, s->rows),
+    parted p = {.batch = {.s = index, .q = q},
+        .most = (int32_t)fgi_search_parts_most(index->settings.parts, q->want, index->rows),
         .labels = labels,
         .values = values};
     if (!fgi_search_reserve_codes(&p.batch, p.most)) return fgi_no_memory(err);
-    fgi_pool_run(s->pool, q->n, FGI_CODE_QUERIES, search_parts, &p);
-    s->queries += q->n;
+    fgi_pool_run(index->pool, q->n, FGI_CODE_QUERIES, search_parts, &p);
+    index->queries += q->n;
     return FGI_OK;
 }
 
-int32_t fgi_search_parts_of(const fgi_search *s) { return s->settings.parts; }
+int32_t fgi_search_parts_of(const fgi_search *index) { return index->settings.parts; }
 
 int64_t fgi_search_parts_most(int32_t parts, int32_t want, int64_t rows) {
     const int64_t all = (int64_t)parts * want;

@@ -35,7 +35,7 @@ fgi_one_query fgi_search_load(
     const fgi_search_batch *b, int64_t i, fgi_search_scratch *w, int place, fgi_message *message);
 /* Labels with a message or an exclusion are not taken on the way: the former are offered before the others. */
 void fgi_search_insert(const fgi_one_query *o, fgi_top *top, double value, int32_t label);
-void fgi_search_offer_messages(const fgi_search *s, const fgi_one_query *o, fgi_search_scratch *w, fgi_top *top);
+void fgi_search_offer_messages(const fgi_search *index, const fgi_one_query *o, fgi_search_scratch *w, fgi_top *top);
 void fgi_search_answer(const fgi_search_batch *b, int64_t i, fgi_top *top, int proven);
 
 static inline void fgi_search_offer(const fgi_one_query *o, fgi_top *top, double value, int32_t label) {
@@ -57,15 +57,15 @@ void fgi_search_scan_group(const fgi_search_batch *b, int64_t i, int64_t end, in
 /* Whether labels with a message or an exclusion include this one. */
 int fgi_search_excludes(const fgi_one_query *o, int32_t label);
 /* Errors of a question. */
-fgi_rc fgi_search_check(const fgi_search *s, const fgi_search_query *q, fgi_error *err);
+fgi_rc fgi_search_check(const fgi_search *index, const fgi_search_query *q, fgi_error *err);
 /* Codes, bytes, and working memory for a batch that wants `most` labels at most; 0 when out of memory. */
 int fgi_search_reserve_codes(const fgi_search_batch *b, int32_t most);
 /* Rows of query i whose inner products are computed: labels with messages or exclusions do not count. */
 int32_t fgi_search_candidates(const fgi_search_batch *b, int64_t i);
 /* Whether a scan for so many rows would gain by bytes. */
-int fgi_search_wants_bytes(const fgi_search *s, int32_t want);
+int fgi_search_wants_bytes(const fgi_search *index, int32_t want);
 /* What these need besides the rows, made when first asked for; 0 when out of memory. */
-int fgi_search_make_bytes(fgi_search *s);
-int fgi_search_make_codes(fgi_search *s);
+int fgi_search_make_bytes(fgi_search *index);
+int fgi_search_make_codes(fgi_search *index);
 
 #endif

@@ -27,15 +27,15 @@ static inline int64_t fgi_sliced_cells(int64_t n) { return (n + FGI_SLICED_CELL 
 /* The values are borrowed. step reads about `entries` more and returns 1 when all have been: before that there are no
  * products. */
 fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols, int is_listed);
-int fgi_sliced_step(fgi_sliced *s, int64_t entries);
-void fgi_sliced_free(fgi_sliced *s); /* NULL is fine */
-int64_t fgi_sliced_memory(const fgi_sliced *s);
-int fgi_sliced_is_listed(const fgi_sliced *s);
+int fgi_sliced_step(fgi_sliced *sliced, int64_t entries);
+void fgi_sliced_free(fgi_sliced *sliced); /* NULL is fine */
+int64_t fgi_sliced_memory(const fgi_sliced *sliced);
+int fgi_sliced_is_listed(const fgi_sliced *sliced);
 int fgi_sliced_is_even(const double *values, int32_t rows, int32_t cols); /* by some of the rows */
-int64_t fgi_sliced_copied(const fgi_sliced *s); /* entries of columns copied so far: not in `touched` below */
+int64_t fgi_sliced_copied(const fgi_sliced *sliced); /* entries of columns copied so far: not in `touched` below */
 
 /* Slice x of a side: entry y of it is t(x, y), or t(y, x). Not for columns where products are listed. */
-const double *fgi_sliced_slice(const fgi_sliced *s, int side, int32_t x);
+const double *fgi_sliced_slice(const fgi_sliced *sliced, int side, int32_t x);
 
 /* side: 0 if h belongs to the rows, 1 if to the columns. w > 0. Adds the entries read to *touched. */
 
@@ -43,16 +43,16 @@ const double *fgi_sliced_slice(const fgi_sliced *s, int side, int32_t x);
  * the result at y is out[y] itself unless that is w max(y) + cap (fgi_sliced_is_open); -INFINITY: all results are
  * exact, else peaks, room for fgi_sliced_cells of the h, has what fgi_sliced_search wants to know of them. rows: room
  * for one more than there are h. */
-double fgi_sliced_bounds(const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *h, int32_t most,
-    double *out, double *peaks, int32_t *rows, int64_t *touched);
-int fgi_sliced_is_open(const fgi_sliced *s, double w, int side, double cap, int32_t y, double out);
+double fgi_sliced_bounds(const fgi_sliced *sliced, const fgi_kernels *k, double w, int side, const double *h,
+    int32_t most, double *out, double *peaks, int32_t *rows, int64_t *touched);
+int fgi_sliced_is_open(const fgi_sliced *sliced, double w, int side, double cap, int32_t y, double out);
 /* The result at y, by what bounds that are not all exact have left in peaks; delta: -h. 0: much would have to be read,
  * fgi_sliced_value is better. */
-int fgi_sliced_search(const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *delta,
+int fgi_sliced_search(const fgi_sliced *sliced, const fgi_kernels *k, double w, int side, const double *delta,
     const double *peaks, int32_t y, double *value, int64_t *touched);
 /* The result at y, by reading a slice. */
 double fgi_sliced_value(
-    const fgi_sliced *s, const fgi_kernels *k, double w, int side, const double *h, int32_t y, int64_t *touched);
+    const fgi_sliced *sliced, const fgi_kernels *k, double w, int side, const double *h, int32_t y, int64_t *touched);
 
 /* The places of about the `most` largest of n values that are not -INFINITY (that many exactly if they are few), in any
  * order; returns how many there are. *below: no other value is larger, and -INFINITY if there is none. */

@@ -48,12 +48,12 @@ typedef struct fgi_search_ops {
     /* Labels worth scoring when the n best are wanted, distinct and ascending, at most `capacity`; *n says how many.
      * *rest: no other label has a larger <w_k, x>; INFINITY where the index proves nothing. Products and entries read
      * are added to *work. The source computes the scores themselves. */
-    fgi_rc (*find)(const fgi_search_index *s, const fgi_features *x, int64_t n_best, int32_t *labels, int32_t capacity,
-        int32_t *n, double *rest, fgi_oracle_work *work);
+    fgi_rc (*find)(const fgi_search_index *index, const fgi_features *x, int64_t n_best, int32_t *labels,
+        int32_t capacity, int32_t *n, double *rest, fgi_oracle_work *work);
     /* Weights (labels[k], features[k]) of the source have changed; NULL: the index does not follow. */
-    fgi_rc (*follow)(fgi_search_index *s, const fgi_products *p, int64_t n, const int32_t *labels,
+    fgi_rc (*follow)(fgi_search_index *index, const fgi_products *p, int64_t n, const int32_t *labels,
         const int32_t *features, fgi_error *err);
-    void (*free)(fgi_search_index *s);
+    void (*free)(fgi_search_index *index);
 } fgi_search_ops;
 
 /* The source takes the index over and frees it; NULL takes it away. It is asked by FGI_BY_SEARCH and, with

@@ -298,11 +298,11 @@ static const fgi_source_ops model_ops = {.arity = factor_arity,
     .marginals = model_marginals};
 
 fgi_rc fgi_model_source_create(const fgi_model *m, fgi_source **out, fgi_error *err) {
-    model_source *s = fgi_alloc(1, sizeof *s);
-    if (!s) return fgi_no_memory(err);
-    *s = (model_source){{&model_ops}, m};
-    *out = &s->base;
+    model_source *source = fgi_alloc(1, sizeof *source);
+    if (!source) return fgi_no_memory(err);
+    *source = (model_source){{&model_ops}, m};
+    *out = &source->base;
     return FGI_OK;
 }
 
-void fgi_model_source_free(fgi_source *s) { free(s); }
+void fgi_model_source_free(fgi_source *source) { free(source); }

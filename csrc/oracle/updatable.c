@@ -55,24 +55,24 @@ static int before(const fgi_updatable *u, int side, int32_t x, int32_t y) {
     return e->value > f->value || (e->value == f->value && e->label[1 - side] < f->label[1 - side]);
 }
 
-static void put_at(fgi_updatable *u, int side, slice *s, int32_t place, int32_t id) {
-    fgi_assert(place >= 0 && place < s->capacity && id >= 0 && id < u->n_entries);
-    s->heap[place] = id;
+static void put_at(fgi_updatable *u, int side, slice *part, int32_t place, int32_t id) {
+    fgi_assert(place >= 0 && place < part->capacity && id >= 0 && id < u->n_entries);
+    part->heap[place] = id;
     u->entries[id].place[side] = place;
 }
 
 /* Restores the heap after the entry at `place` changed. */
-static void sift(fgi_updatable *u, int side, slice *s, int32_t place) {
-    fgi_assert(place >= 0 && place <= s->n);
-    const int32_t id = s->heap[place];
-    for (; place > 0 && before(u, side, id, s->heap[(place - 1) / 2]); place = (place - 1) / 2)
-        put_at(u, side, s, place, s->heap[(place - 1) / 2]);
-    for (int64_t child; (child = 2 * (int64_t)place + 1) < s->n; place = (int32_t)child) {
-        if (child + 1 < s->n && before(u, side, s->heap[child + 1], s->heap[child])) child++;
-        if (!before(u, side, s->heap[child], id)) break;
-        put_at(u, side, s, place, s->heap[child]);
+static void sift(fgi_updatable *u, int side, slice *part, int32_t place) {
+    fgi_assert(place >= 0 && place <= part->n);
+    const int32_t id = part->heap[place];
+    for (; place > 0 && before(u, side, id, part->heap[(place - 1) / 2]); place = (place - 1) / 2)
+        put_at(u, side, part, place, part->heap[(place - 1) / 2]);
+    for (int64_t child; (child = 2 * (int64_t)place + 1) < part->n; place = (int32_t)child) {
+        if (child + 1 < part->n && before(u, side, part->heap[child + 1], part->heap[child])) child++;
+        if (!before(u, side, part->heap[child], id)) break;
+        put_at(u, side, part, place, part->heap[child]);
     }
-    put_at(u, side, s, place, id);
+    put_at(u, side, part, place, id);
 }
 
 static int wins(const fgi_updatable *u, int side, int32_t x, int32_t y) {
@@ -81,10 +81,10 @@ static int wins(const fgi_updatable *u, int side, int32_t x, int32_t y) {
 }
 
 static void replay(fgi_updatable *u, int side, int32_t a) {
-    const slice *s = &u->slices[side][a];
-    fgi_assert(a >= 0 && a < u->n[side] && s->n <= u->n[1 - side]);
-    double max = s->n < u->n[1 - side] ? 0.0 : -INFINITY; /* is there a zero */
-    if (s->n && u->entries[s->heap[0]].value > max) max = u->entries[s->heap[0]].value;
+    const slice *part = &u->slices[side][a];
+    fgi_assert(a >= 0 && a < u->n[side] && part->n <= u->n[1 - side]);
+    double max = part->n < u->n[1 - side] ? 0.0 : -INFINITY; /* is there a zero */
+    if (part->n && u->entries[part->heap[0]].value > max) max = u->entries[part->heap[0]].value;
     if (max == u->max[side][a]) return;
     u->max[side][a] = max;
     for (int64_t k = (u->n_leaves[side] + (int64_t)a) / 2; k > 0; k /= 2) {
@@ -93,14 +93,14 @@ static void replay(fgi_updatable *u, int side, int32_t a) {
     }
 }
 
-static int reserve_heap(fgi_updatable *u, slice *s) {
-    if (s->n < s->capacity) return 1;
-    const int32_t capacity = s->capacity < 4 ? 4
-        : s->capacity > INT32_MAX / 2        ? INT32_MAX
-                                             : s->capacity + s->capacity / 2;
-    if (!fgi_resize(&s->heap, capacity, sizeof *s->heap)) return 0;
-    u->heap_bytes += (capacity - s->capacity) * (int64_t)sizeof *s->heap;
-    s->capacity = capacity;
+static int reserve_heap(fgi_updatable *u, slice *part) {
+    if (part->n < part->capacity) return 1;
+    const int32_t capacity = part->capacity < 4 ? 4
+        : part->capacity > INT32_MAX / 2        ? INT32_MAX
+                                                : part->capacity + part->capacity / 2;
+    if (!fgi_resize(&part->heap, capacity, sizeof *part->heap)) return 0;
+    u->heap_bytes += (capacity - part->capacity) * (int64_t)sizeof *part->heap;
+    part->capacity = capacity;
     return 1;
 }
 
@@ -120,14 +120,16 @@ static int insert(fgi_updatable *u, const int32_t label[2], double value) {
     u->slots[updatable_slot(u, label[0], label[1])] = id + 1;
     u->entries[u->n_entries++] = (entry){value, {label[0], label[1]}, {0, 0}};
     for (int side = 0; side < 2; side++) {
-        slice *s = &u->slices[side][label[side]];
-        put_at(u, side, s, s->n, id);
-        sift(u, side, s, s->n++);
+        slice *part = &u->slices[side][label[side]];
+        put_at(u, side, part, part->n, id);
+        sift(u, side, part, part->n++);
     }
-    for (slice *s = &u->slices[0][label[0]]; s->first_zero < u->n[1] && updatable_find(u, label[0], s->first_zero);)
-        s->first_zero++;
-    for (slice *s = &u->slices[1][label[1]]; s->first_zero < u->n[0] && updatable_find(u, s->first_zero, label[1]);)
-        s->first_zero++;
+    for (slice *part = &u->slices[0][label[0]];
+         part->first_zero < u->n[1] && updatable_find(u, label[0], part->first_zero);)
+        part->first_zero++;
+    for (slice *part = &u->slices[1][label[1]];
+         part->first_zero < u->n[0] && updatable_find(u, part->first_zero, label[1]);)
+        part->first_zero++;
     return 1;
 }
 
@@ -135,14 +137,14 @@ static void drop(fgi_updatable *u, int32_t id) {
     fgi_assert(id >= 0 && id < u->n_entries);
     const entry gone = u->entries[id];
     for (int side = 0; side < 2; side++) {
-        slice *s = &u->slices[side][gone.label[side]];
-        fgi_assert(s->n > 0 && s->heap[gone.place[side]] == id);
-        const int32_t place = gone.place[side], moved = s->heap[--s->n];
-        if (place < s->n) {
-            put_at(u, side, s, place, moved);
-            sift(u, side, s, place);
+        slice *part = &u->slices[side][gone.label[side]];
+        fgi_assert(part->n > 0 && part->heap[gone.place[side]] == id);
+        const int32_t place = gone.place[side], moved = part->heap[--part->n];
+        if (place < part->n) {
+            put_at(u, side, part, place, moved);
+            sift(u, side, part, place);
         }
-        if (gone.label[1 - side] < s->first_zero) s->first_zero = gone.label[1 - side];
+        if (gone.label[1 - side] < part->first_zero) part->first_zero = gone.label[1 - side];
     }
     clear_slot(u, updatable_slot(u, gone.label[0], gone.label[1]));
     const int32_t last = (int32_t)--u->n_entries;

@@ -43,9 +43,9 @@ static void updatable_rank_skip(fgi_access *x, int side) {
 
 static int push_entry(fgi_walk *walk, int64_t place) {
     const fgi_updatable *u = walk->access->table;
-    const slice *s = &u->slices[walk->side][walk->slice];
-    if (place >= s->n) return 1;
-    const entry *e = &u->entries[s->heap[place]];
+    const slice *part = &u->slices[walk->side][walk->slice];
+    if (place >= part->n) return 1;
+    const entry *e = &u->entries[part->heap[place]];
     return fgi_frontier_push(
         walk->access->scratch, WALK, &walk->at, (fgi_ranked){e->value, e->label[1 - walk->side], (int32_t)place});
 }

@@ -24,27 +24,26 @@ struct fgi_anneal {
 };
 
 fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_labeling *local) {
-    fgi_anneal *s = fgi_calloc(1, sizeof *s);
-    if (!s) return NULL;
-    s->model = m;
-    s->local = local;
-    return s;
+    fgi_anneal *anneal = fgi_calloc(1, sizeof *anneal);
+    if (!anneal) return NULL;
+    anneal->model = m;
+    anneal->local = local;
+    return anneal;
 }
 
-void fgi_anneal_free(fgi_anneal *s) { free(s); }
+void fgi_anneal_free(fgi_anneal *anneal) { free(anneal); }
 
-int64_t fgi_anneal_operations(const fgi_anneal *s) { return s->operations; }
+int64_t fgi_anneal_operations(const fgi_anneal *anneal) { return anneal->operations; }
 
 /* What a change costs or gains on average, from a sample of the variables. */
-static double usual_change(fgi_anneal *s, fgi_rng *rng) {
-    const fgi_structure *st = s->model->s;
+static double usual_change(fgi_anneal *anneal, fgi_rng *rng) {
+    const fgi_structure *s = anneal->model->s;
     double sum = 0;
     int64_t n = 0;
     for (int k = 0; k < 200; k++) {
-        const int32_t i = (int32_t)fgi_rng_below(rng, st->n_vars);
-        const int32_t *bad, a = (int32_t)fgi_rng_below(rng, st->cards[i]),
-                            b = (int32_t)fgi_rng_below(rng, st->cards[i]);
-        const double *score = fgi_labeling_label_scores(s->local, i, &bad);
+        const int32_t i = (int32_t)fgi_rng_below(rng, s->n_vars);
+        const int32_t *bad, a = (int32_t)fgi_rng_below(rng, s->cards[i]), b = (int32_t)fgi_rng_below(rng, s->cards[i]);
+        const double *score = fgi_labeling_label_scores(anneal->local, i, &bad);
         if (a == b || (bad && bad[a] + bad[b] > 0)) continue;
         sum += fabs(score[a] - score[b]);
         n++;
@@ -52,42 +51,45 @@ static double usual_change(fgi_anneal *s, fgi_rng *rng) {
     return n ? sum / (double)n : 0;
 }
 
-static int64_t all_operations(const fgi_anneal *s) { return s->operations + fgi_labeling_operations(s->local); }
+static int64_t all_operations(const fgi_anneal *anneal) {
+    return anneal->operations + fgi_labeling_operations(anneal->local);
+}
 
-void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng) {
-    const double usual = usual_change(s, rng);
-    s->hottest = s->temperature = usual;
-    s->penalty = usual > 0 ? FORBIDDEN_COST * usual : fgi_labeling_penalty(s->local);
-    s->begun = all_operations(s);
-    s->budget = budget;
-    s->cursor = 0;
+void fgi_anneal_start(fgi_anneal *anneal, int64_t budget, fgi_rng *rng) {
+    const double usual = usual_change(anneal, rng);
+    anneal->hottest = anneal->temperature = usual;
+    anneal->penalty = usual > 0 ? FORBIDDEN_COST * usual : fgi_labeling_penalty(anneal->local);
+    anneal->begun = all_operations(anneal);
+    anneal->budget = budget;
+    anneal->cursor = 0;
 }
 
 /* One of the labels that lose less than the threshold, the present one included; all alike. */
-static int32_t draw(fgi_anneal *s, int32_t i, fgi_rng *rng) {
-    const int32_t *bad, *choices, own = fgi_labeling_labels(s->local)[i],
-                                  n_choices = fgi_labeling_choices(s->local, i, &choices);
-    const double *score = fgi_labeling_label_scores(s->local, i, &bad);
-    const double least = score[own] + s->temperature * log(fgi_rng_unit(rng) + 1e-300);
+static int32_t draw(fgi_anneal *anneal, int32_t i, fgi_rng *rng) {
+    const int32_t *bad, *choices, own = fgi_labeling_labels(anneal->local)[i],
+                                  n_choices = fgi_labeling_choices(anneal->local, i, &choices);
+    const double *score = fgi_labeling_label_scores(anneal->local, i, &bad);
+    const double least = score[own] + anneal->temperature * log(fgi_rng_unit(rng) + 1e-300);
     int32_t chosen = own, n = 0;
     for (int32_t k = 0; k < n_choices; k++) {
         const int32_t a = choices ? choices[k] : k;
-        if (a == own || score[a] - (bad ? s->penalty * (bad[a] - bad[own]) : 0) < least) continue;
+        if (a == own || score[a] - (bad ? anneal->penalty * (bad[a] - bad[own]) : 0) < least) continue;
         n++;
         if (n == 1 || fgi_rng_below(rng, n) == 0) chosen = a;
     }
-    s->operations += n_choices + 4;
+    anneal->operations += n_choices + 4;
     return chosen;
 }
 
-int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng) {
-    const int64_t pause = all_operations(s) + max_operations, end = s->begun + s->budget;
-    for (int64_t now = all_operations(s); now < end; now = all_operations(s)) {
+int fgi_anneal_run(fgi_anneal *anneal, int64_t max_operations, fgi_rng *rng) {
+    const int64_t pause = all_operations(anneal) + max_operations, end = anneal->begun + anneal->budget;
+    for (int64_t now = all_operations(anneal); now < end; now = all_operations(anneal)) {
         if (now >= pause) return 0;
-        if (s->cursor % LOOKS == 0)
-            s->temperature = s->hottest * pow(COLDEST, (double)(now - s->begun) / (double)s->budget);
-        fgi_labeling_flip(s->local, (int32_t)s->cursor, draw(s, (int32_t)s->cursor, rng));
-        if (++s->cursor == s->model->s->n_vars) s->cursor = 0;
+        if (anneal->cursor % LOOKS == 0)
+            anneal->temperature =
+                anneal->hottest * pow(COLDEST, (double)(now - anneal->begun) / (double)anneal->budget);
+        fgi_labeling_flip(anneal->local, (int32_t)anneal->cursor, draw(anneal, (int32_t)anneal->cursor, rng));
+        if (++anneal->cursor == anneal->model->s->n_vars) anneal->cursor = 0;
     }
     return 1;
 }

@@ -29,99 +29,99 @@ typedef struct clauses {
 
 static fgi_rc clauses_create(fgi_solver *solver, fgi_error *err) {
     int too_large = 0;
-    clauses *s = fgi_calloc(1, sizeof *s);
-    solver->state = s;
-    if (!s) return fgi_no_memory(err);
-    s->n_tiers = -1;
-    s->labels = fgi_alloc(solver->model->s->n_vars, sizeof *s->labels);
-    if (s->labels) s->feasible = fgi_feasible_create(solver->model, INFINITY, &too_large);
+    clauses *self = fgi_calloc(1, sizeof *self);
+    solver->state = self;
+    if (!self) return fgi_no_memory(err);
+    self->n_tiers = -1;
+    self->labels = fgi_alloc(solver->model->s->n_vars, sizeof *self->labels);
+    if (self->labels) self->feasible = fgi_feasible_create(solver->model, INFINITY, &too_large);
     if (too_large) return fgi_fail(err, FGI_UNSUPPORTED, -1, "too many forbidden states to be written as clauses");
-    return s->feasible ? FGI_OK : fgi_no_memory(err);
+    return self->feasible ? FGI_OK : fgi_no_memory(err);
 }
 
 /* The labeling found, and what coordinate ascent makes of it. Returns 0 when the time is over. */
-static int improve(fgi_solver *solver, clauses *s, double deadline) {
-    if (s->improving == NOTHING) {
-        fgi_feasible_labels(s->feasible, s->labels);
-        fgi_solver_consider(solver, s->labels);
-        s->improving = TO_ASSIGN;
+static int improve(fgi_solver *solver, clauses *self, double deadline) {
+    if (self->improving == NOTHING) {
+        fgi_feasible_labels(self->feasible, self->labels);
+        fgi_solver_consider(solver, self->labels);
+        self->improving = TO_ASSIGN;
         if (fgi_clock() >= deadline) return 0;
     }
-    if (s->improving == TO_ASSIGN) {
-        if (!s->local) s->local = fgi_labeling_create(solver->model);
-        s->improving = s->local ? ASCENDING : NOTHING;
-        if (!s->local) return 1;
-        fgi_labeling_assign(s->local, s->labels);
+    if (self->improving == TO_ASSIGN) {
+        if (!self->local) self->local = fgi_labeling_create(solver->model);
+        self->improving = self->local ? ASCENDING : NOTHING;
+        if (!self->local) return 1;
+        fgi_labeling_assign(self->local, self->labels);
     }
-    while (!fgi_labeling_ascend(s->local, ITERATION))
+    while (!fgi_labeling_ascend(self->local, ITERATION))
         if (fgi_clock() >= deadline) return 0;
-    s->improving = NOTHING;
-    if (fgi_labeling_violations(s->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(s->local));
+    self->improving = NOTHING;
+    if (fgi_labeling_violations(self->local) == 0) fgi_solver_consider(solver, fgi_labeling_labels(self->local));
     return 1;
 }
 
 /* Operations of one iteration; returns 0 when the time is over. */
-static int iterate(clauses *s, double deadline, fgi_sat_state *state) {
-    int64_t done = fgi_feasible_operations(s->feasible);
-    if (!s->iteration_end) s->iteration_end = done + ITERATION;
+static int iterate(clauses *self, double deadline, fgi_sat_state *state) {
+    int64_t done = fgi_feasible_operations(self->feasible);
+    if (!self->iteration_end) self->iteration_end = done + ITERATION;
     do {
-        const int64_t left = s->iteration_end - done;
-        *state = fgi_feasible_step(s->feasible, left < OPERATIONS_PER_LOOK ? left : OPERATIONS_PER_LOOK);
-        done = fgi_feasible_operations(s->feasible);
-        if (*state != FGI_SAT_RUNNING || done >= s->iteration_end) break;
+        const int64_t left = self->iteration_end - done;
+        *state = fgi_feasible_step(self->feasible, left < OPERATIONS_PER_LOOK ? left : OPERATIONS_PER_LOOK);
+        done = fgi_feasible_operations(self->feasible);
+        if (*state != FGI_SAT_RUNNING || done >= self->iteration_end) break;
     } while (fgi_clock() < deadline);
-    if (*state == FGI_SAT_RUNNING && done < s->iteration_end) return 0;
-    s->iteration_end = 0;
+    if (*state == FGI_SAT_RUNNING && done < self->iteration_end) return 0;
+    self->iteration_end = 0;
     return 1;
 }
 
-static void leave(clauses *s) {
-    if (s->feasible) s->finished += fgi_feasible_operations(s->feasible);
-    fgi_feasible_free(s->feasible);
-    s->feasible = NULL;
-    s->iteration_end = 0;
+static void leave(clauses *self) {
+    if (self->feasible) self->finished += fgi_feasible_operations(self->feasible);
+    fgi_feasible_free(self->feasible);
+    self->feasible = NULL;
+    self->iteration_end = 0;
 }
 
 /* The first tier of which the incumbent pays something. Without one, the method has converged. */
-static fgi_rc next_tier(fgi_solver *solver, clauses *s) {
+static fgi_rc next_tier(fgi_solver *solver, clauses *self) {
     const fgi_model *m = solver->model;
     int too_large = 0;
-    if (s->n_tiers < 0) s->n_tiers = fgi_tiers_find(m, s->least);
-    const double paid = s->tier < s->n_tiers ? fgi_tiers_paid(m, solver->best) : 0;
-    while (s->tier < s->n_tiers && s->least[s->tier] > paid) s->tier++;
-    if (s->tier < s->n_tiers) {
-        s->feasible = fgi_feasible_create(m, s->least[s->tier++], &too_large);
-        if (!s->feasible && !too_large) return FGI_NO_MEMORY;
+    if (self->n_tiers < 0) self->n_tiers = fgi_tiers_find(m, self->least);
+    const double paid = self->tier < self->n_tiers ? fgi_tiers_paid(m, solver->best) : 0;
+    while (self->tier < self->n_tiers && self->least[self->tier] > paid) self->tier++;
+    if (self->tier < self->n_tiers) {
+        self->feasible = fgi_feasible_create(m, self->least[self->tier++], &too_large);
+        if (!self->feasible && !too_large) return FGI_NO_MEMORY;
     }
-    if (!s->feasible) solver->info.status = FGI_CONVERGED;
+    if (!self->feasible) solver->info.status = FGI_CONVERGED;
     return FGI_OK;
 }
 
-static void end_tier(fgi_solver *solver, clauses *s, fgi_sat_state state) {
-    if (state == FGI_SAT_CONTRADICTION && s->tier == 0) {
+static void end_tier(fgi_solver *solver, clauses *self, fgi_sat_state state) {
+    if (state == FGI_SAT_CONTRADICTION && self->tier == 0) {
         fgi_solver_bound(solver, -INFINITY);
         solver->info.status = FGI_INFEASIBLE;
     } else if (state == FGI_SAT_CONTRADICTION && !fgi_solver_done(solver)) solver->info.status = FGI_CONVERGED;
-    leave(s);
+    leave(self);
 }
 
 static fgi_rc clauses_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    clauses *s = solver->state;
+    clauses *self = solver->state;
     fgi_info *info = &solver->info;
     fgi_solver_trivial_bound(solver);
-    if (s->tier == 0 && info->score > -INFINITY && !s->improving) leave(s); /* it meets the hard constraints */
+    if (self->tier == 0 && info->score > -INFINITY && !self->improving) leave(self); /* it meets the hard constraints */
     do {
-        if (!s->feasible) {
-            fgi_rc rc = next_tier(solver, s);
+        if (!self->feasible) {
+            fgi_rc rc = next_tier(solver, self);
             if (rc || info->status != FGI_RUNNING) return rc;
         }
         fgi_sat_state state;
-        if (!iterate(s, deadline, &state)) return FGI_OK;
-        info->entries_touched = s->finished + fgi_feasible_operations(s->feasible);
-        info->memory = fgi_feasible_memory(s->feasible);
+        if (!iterate(self, deadline, &state)) return FGI_OK;
+        info->entries_touched = self->finished + fgi_feasible_operations(self->feasible);
+        info->memory = fgi_feasible_memory(self->feasible);
         if (state == FGI_SAT_NO_MEMORY) return FGI_NO_MEMORY;
-        if (state == FGI_SAT_SATISFIED && !improve(solver, s, deadline)) return FGI_OK;
-        if (state != FGI_SAT_RUNNING) end_tier(solver, s, state);
+        if (state == FGI_SAT_SATISFIED && !improve(solver, self, deadline)) return FGI_OK;
+        if (state != FGI_SAT_RUNNING) end_tier(solver, self, state);
         info->iterations++;
         if (info->status != FGI_RUNNING || fgi_solver_done(solver)) return FGI_OK;
     } while (info->iterations < iteration_limit && fgi_clock() < deadline);
@@ -129,12 +129,12 @@ static fgi_rc clauses_run(fgi_solver *solver, double deadline, int64_t iteration
 }
 
 static void clauses_destroy(fgi_solver *solver) {
-    clauses *s = solver->state;
-    if (!s) return;
-    fgi_feasible_free(s->feasible);
-    fgi_labeling_free(s->local);
-    free(s->labels);
-    free(s);
+    clauses *self = solver->state;
+    if (!self) return;
+    fgi_feasible_free(self->feasible);
+    fgi_labeling_free(self->local);
+    free(self->labels);
+    free(self);
 }
 
 const fgi_solver_ops fgi_clauses_ops = {

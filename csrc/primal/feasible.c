@@ -38,14 +38,14 @@ static int is_forbidden(const fgi_feasible *f, double best, double score) {
 
 /* Numbers the live labels; returns the number of Booleans, or -1 where there are too many. */
 static int64_t number_labels(fgi_feasible *f) {
-    const fgi_structure *st = f->m->s;
+    const fgi_structure *s = f->m->s;
     int64_t n = 0;
-    for (int64_t i = 0; i < st->n_vars; i++) {
+    for (int64_t i = 0; i < s->n_vars; i++) {
         const double *u = fgi_unary(f->m, i);
-        int32_t *nth = f->nth + st->unary_begin[i];
-        const double best = fgi_max_of(u, st->cards[i]);
+        int32_t *nth = f->nth + s->unary_begin[i];
+        const double best = fgi_max_of(u, s->cards[i]);
         f->live[i] = 0;
-        for (int32_t a = 0; a < st->cards[i]; a++) nth[a] = is_forbidden(f, best, u[a]) ? -1 : f->live[i]++;
+        for (int32_t a = 0; a < s->cards[i]; a++) nth[a] = is_forbidden(f, best, u[a]) ? -1 : f->live[i]++;
         f->first[i] = (int32_t)n;
         n += f->live[i] == 2 ? 1 : f->live[i];
         if (n > INT32_MAX / 4) return -1;
@@ -55,13 +55,13 @@ static int64_t number_labels(fgi_feasible *f) {
 
 /* One label each; the best by the unaries is tried first, and variables in many factors before others. */
 static void encode_variable(fgi_feasible *f, int64_t i) {
-    const fgi_structure *st = f->m->s;
+    const fgi_structure *s = f->m->s;
     const double *u = fgi_unary(f->m, i);
-    const int32_t *nth = f->nth + st->unary_begin[i], n = f->live[i];
-    const double activity = 1e-3 * (double)(st->adj_begin[i + 1] - st->adj_begin[i]) / (double)(st->max_degree + 1);
+    const int32_t *nth = f->nth + s->unary_begin[i], n = f->live[i];
+    const double activity = 1e-3 * (double)(s->adj_begin[i + 1] - s->adj_begin[i]) / (double)(s->max_degree + 1);
     int32_t best = 0, at = 0;
     double best_score = -INFINITY;
-    for (int32_t a = 0; a < st->cards[i]; a++)
+    for (int32_t a = 0; a < s->cards[i]; a++)
         if (nth[a] >= 0 && u[a] > best_score) best = nth[a], best_score = u[a];
     if (n == 2) {
         fgi_sat_prefer(f->sat, f->first[i], best == 0, activity);
@@ -97,13 +97,13 @@ static int has_forbidden(const fgi_model *m, double dear, int64_t factor) {
 
 /* f->table[state] says whether it is forbidden. Returns 0 without memory. */
 static int read_table(fgi_feasible *f, int64_t factor, grid *g) {
-    const fgi_structure *st = f->m->s;
+    const fgi_structure *s = f->m->s;
     const fgi_view v = fgi_factor_view(f->m, factor);
     g->arity = v.arity;
     g->states = 1;
     for (int32_t k = v.arity; k-- > 0;) {
         g->stride[k] = g->states;
-        g->dim[k] = st->cards[v.vars[k]];
+        g->dim[k] = s->cards[v.vars[k]];
         g->states *= g->dim[k];
     }
     if (g->states > f->room) {
@@ -112,7 +112,7 @@ static int read_table(fgi_feasible *f, int64_t factor, grid *g) {
         f->room = f->table ? g->states : 0;
         if (!f->table) return 0;
     }
-    const double best = v.weight * f->m->t->facts[st->factor_table[factor]].max;
+    const double best = v.weight * f->m->t->facts[s->factor_table[factor]].max;
     if (v.arity == 2)
         for (int32_t a = 0; a < v.rows; a++)
             for (int32_t b = 0; b < v.cols; b++)
@@ -183,10 +183,10 @@ static void encode_factor(fgi_feasible *f, int64_t factor) {
 /* ---- the interface ---------------------------------------------------------------------------------------------- */
 
 fgi_feasible *fgi_feasible_create(const fgi_model *m, double dear, int *too_large) {
-    const fgi_structure *st = m->s;
+    const fgi_structure *s = m->s;
     int64_t states = 0;
     *too_large = 0;
-    for (int64_t k = 0; k < st->n_factors && !*too_large; k++) {
+    for (int64_t k = 0; k < s->n_factors && !*too_large; k++) {
         if (!has_forbidden(m, dear, k)) continue;
         const fgi_view v = fgi_factor_view(m, k);
         states += fgi_view_states(m, &v);
@@ -197,9 +197,9 @@ fgi_feasible *fgi_feasible_create(const fgi_model *m, double dear, int *too_larg
     if (!f) return NULL;
     f->m = m;
     f->dear = dear;
-    f->first = fgi_alloc(st->n_vars, sizeof *f->first);
-    f->live = fgi_alloc(st->n_vars, sizeof *f->live);
-    f->nth = fgi_alloc(st->unary_begin[st->n_vars], sizeof *f->nth);
+    f->first = fgi_alloc(s->n_vars, sizeof *f->first);
+    f->live = fgi_alloc(s->n_vars, sizeof *f->live);
+    f->nth = fgi_alloc(s->unary_begin[s->n_vars], sizeof *f->nth);
     const int64_t n = f->first && f->live && f->nth ? number_labels(f) : 0;
     *too_large = n < 0;
     if (n >= 0 && f->first && f->live && f->nth) f->sat = fgi_sat_create((int32_t)n);
@@ -219,12 +219,12 @@ void fgi_feasible_free(fgi_feasible *f) {
 }
 
 fgi_sat_state fgi_feasible_step(fgi_feasible *f, int64_t max_operations) {
-    const fgi_structure *st = f->m->s;
-    const int64_t end = fgi_feasible_operations(f) + max_operations, all = st->n_vars + st->n_factors;
+    const fgi_structure *s = f->m->s;
+    const int64_t end = fgi_feasible_operations(f) + max_operations, all = s->n_vars + s->n_factors;
     while (f->factor >= 0 && f->factor < all) {
         const int64_t next = f->factor++;
-        if (next < st->n_vars) encode_variable(f, next);
-        else encode_factor(f, next - st->n_vars);
+        if (next < s->n_vars) encode_variable(f, next);
+        else encode_factor(f, next - s->n_vars);
         f->work++;
         if (f->work + fgi_sat_operations(f->sat) >= end && f->factor >= 0) return FGI_SAT_RUNNING;
     }
@@ -233,12 +233,12 @@ fgi_sat_state fgi_feasible_step(fgi_feasible *f, int64_t max_operations) {
 }
 
 void fgi_feasible_labels(const fgi_feasible *f, int32_t *labels) {
-    const fgi_structure *st = f->m->s;
-    for (int64_t i = 0; i < st->n_vars; i++) {
+    const fgi_structure *s = f->m->s;
+    for (int64_t i = 0; i < s->n_vars; i++) {
         const double *u = fgi_unary(f->m, i);
         int32_t best = -1;
-        for (int32_t a = 0; a < st->cards[i]; a++) {
-            if (f->nth[st->unary_begin[i] + a] < 0) continue;
+        for (int32_t a = 0; a < s->cards[i]; a++) {
+            if (f->nth[s->unary_begin[i] + a] < 0) continue;
             const int32_t literal = literal_of(f, i, a);
             const int taken = fgi_sat_value(f->sat, literal >> 1) != (literal & 1);
             if (taken && (best < 0 || u[a] > u[best])) best = a;

@@ -25,71 +25,72 @@ enum { RELABELLED = 20 };              /* one of so many variables is relabelled
 enum { OPERATIONS_PER_LOOK = 100000 }; /* between two looks at the clock: well below a millisecond */
 
 /* From a part of the incumbent, or, while there is none, of the last labeling. */
-static void perturb(fgi_solver *solver, icm *s) {
+static void perturb(fgi_solver *solver, icm *self) {
     const fgi_model *m = solver->model;
     const int64_t n = m->s->n_vars;
-    const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_labeling_labels(s->local);
-    memcpy(s->start, from, (size_t)n * sizeof *s->start);
+    const int32_t *from = solver->info.score > -INFINITY ? solver->best : fgi_labeling_labels(self->local);
+    memcpy(self->start, from, (size_t)n * sizeof *self->start);
     for (int64_t i = 0; i < n; i++)
-        if (fgi_rng_below(&s->rng, RELABELLED) == 0) s->start[i] = (int32_t)fgi_rng_below(&s->rng, m->s->cards[i]);
+        if (fgi_rng_below(&self->rng, RELABELLED) == 0)
+            self->start[i] = (int32_t)fgi_rng_below(&self->rng, m->s->cards[i]);
 }
 
 /* Returns 0 when the time is over. */
-static int start(fgi_solver *solver, icm *s, double deadline) {
-    const int is_first = s->first == TO_COME && solver->info.iterations == 0;
+static int start(fgi_solver *solver, icm *self, double deadline) {
+    const int is_first = self->first == TO_COME && solver->info.iterations == 0;
     if (is_first && solver->has_unaries) { /* shown already */
-        memcpy(s->start, solver->best, (size_t)solver->model->s->n_vars * sizeof *s->start);
-        s->first = SHOWN;
+        memcpy(self->start, solver->best, (size_t)solver->model->s->n_vars * sizeof *self->start);
+        self->first = SHOWN;
     } else if (is_first && solver->info.score == -INFINITY) {
-        fgi_model_unary_labels(solver->model, s->start);
-        fgi_solver_consider(solver, s->start);
-        s->first = SHOWN;
+        fgi_model_unary_labels(solver->model, self->start);
+        fgi_solver_consider(solver, self->start);
+        self->first = SHOWN;
         if (fgi_clock() >= deadline) return 0;
     }
-    if (s->first != SHOWN) perturb(solver, s);
-    s->first = OVER;
-    fgi_labeling_assign(s->local, s->start);
-    s->started = 1;
+    if (self->first != SHOWN) perturb(solver, self);
+    self->first = OVER;
+    fgi_labeling_assign(self->local, self->start);
+    self->started = 1;
     return 1;
 }
 
 static fgi_rc icm_create(fgi_solver *solver, fgi_error *err) {
     const int64_t n = solver->model->s->n_vars;
-    icm *s = fgi_calloc(1, sizeof *s);
-    solver->state = s;
-    if (!s) return fgi_no_memory(err);
-    s->rng.state = solver->settings.seed;
-    s->start = fgi_take(&s->arena, n, int32_t);
-    s->local = fgi_labeling_create(solver->model);
-    if (s->arena.failed || !s->local) return fgi_no_memory(err);
-    solver->info.memory = fgi_labeling_memory(s->local) + s->arena.bytes;
+    icm *self = fgi_calloc(1, sizeof *self);
+    solver->state = self;
+    if (!self) return fgi_no_memory(err);
+    self->rng.state = solver->settings.seed;
+    self->start = fgi_take(&self->arena, n, int32_t);
+    self->local = fgi_labeling_create(solver->model);
+    if (self->arena.failed || !self->local) return fgi_no_memory(err);
+    solver->info.memory = fgi_labeling_memory(self->local) + self->arena.bytes;
     return FGI_OK;
 }
 
 static fgi_rc icm_run(fgi_solver *solver, double deadline, int64_t iteration_limit) {
-    icm *s = solver->state;
+    icm *self = solver->state;
     fgi_solver_trivial_bound(solver);
     do {
-        if (!s->started && !start(solver, s, deadline)) return FGI_OK;
-        while (!fgi_labeling_ascend(s->local, OPERATIONS_PER_LOOK))
+        if (!self->started && !start(solver, self, deadline)) return FGI_OK;
+        while (!fgi_labeling_ascend(self->local, OPERATIONS_PER_LOOK))
             if (fgi_clock() >= deadline) return FGI_OK;
         int better =
-            fgi_labeling_violations(s->local) == 0 && fgi_solver_consider(solver, fgi_labeling_labels(s->local));
-        s->stale = better ? 0 : s->stale + 1;
-        s->started = 0;
+            fgi_labeling_violations(self->local) == 0 && fgi_solver_consider(solver, fgi_labeling_labels(self->local));
+        self->stale = better ? 0 : self->stale + 1;
+        self->started = 0;
         solver->info.iterations++;
-        if (!fgi_solver_done(solver) && s->stale >= STALE_ASCENTS) solver->info.status = FGI_CONVERGED;
+        if (!fgi_solver_done(solver) && self->stale >= STALE_ASCENTS) solver->info.status = FGI_CONVERGED;
         if (fgi_solver_done(solver)) return FGI_OK;
     } while (solver->info.iterations < iteration_limit && fgi_clock() < deadline);
     return FGI_OK;
 }
 
 static void icm_destroy(fgi_solver *solver) {
-    icm *s = solver->state;
-    if (!s) return;
-    fgi_labeling_free(s->local);
-    fgi_arena_free(&s->arena);
-    free(s);
+    icm *self = solver->state;
+    if (!self) return;
+    fgi_labeling_free(self->local);
+    fgi_arena_free(&self->arena);
+    free(self);
 }
 
 const fgi_solver_ops fgi_icm_ops = {.name = "icm", .create = icm_create, .run = icm_run, .destroy = icm_destroy};

@@ -78,10 +78,10 @@ int64_t fgi_swap_operations(const fgi_swap *t);
 /* Simulated annealing of the whole labeling (primal/anneal.c), by changes of `local`, which is borrowed. */
 typedef struct fgi_anneal fgi_anneal;
 fgi_anneal *fgi_anneal_create(const fgi_model *m, fgi_labeling *local); /* NULL: out of memory */
-void fgi_anneal_free(fgi_anneal *s);
-void fgi_anneal_start(fgi_anneal *s, int64_t budget, fgi_rng *rng);      /* operations until it is cold */
-int fgi_anneal_run(fgi_anneal *s, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
-int64_t fgi_anneal_operations(const fgi_anneal *s);
+void fgi_anneal_free(fgi_anneal *anneal);
+void fgi_anneal_start(fgi_anneal *anneal, int64_t budget, fgi_rng *rng);      /* operations until it is cold */
+int fgi_anneal_run(fgi_anneal *anneal, int64_t max_operations, fgi_rng *rng); /* 1: it has ended */
+int64_t fgi_anneal_operations(const fgi_anneal *anneal);
 
 /* ---- the solver's state ------------------------------------------------------------------------------------- */
 
@@ -211,23 +211,23 @@ typedef struct fgi_primal {
 } fgi_primal;
 
 /* Work done so far, in operations weighted by what they cost: about a nanosecond each. */
-double fgi_primal_work(const fgi_primal *s);
+double fgi_primal_work(const fgi_primal *primal);
 /* Whether the first labeling is better, beyond rounding. */
 int fgi_primal_better(
-    const fgi_primal *s, int64_t violations, double score, int64_t than_violations, double than_score);
+    const fgi_primal *primal, int64_t violations, double score, int64_t than_violations, double than_score);
 
 /* primal/move.c: stages CHOOSE and PROPOSE. */
-void fgi_moves_init(fgi_primal *s);
-fgi_rc fgi_move_choose(fgi_primal *s);
-int fgi_move_propose(fgi_primal *s, int64_t max_operations); /* alternatives of a fusion; 1 when done */
-void fgi_move_start_block(fgi_primal *s);                    /* begins a block of the region without what was kicked */
+void fgi_moves_init(fgi_primal *primal);
+fgi_rc fgi_move_choose(fgi_primal *primal);
+int fgi_move_propose(fgi_primal *primal, int64_t max_operations); /* alternatives of a fusion; 1 when done */
+void fgi_move_start_block(fgi_primal *primal); /* begins a block of the region without what was kicked */
 
 /* primal/epoch.c: stages EPOCH and COMPONENTS. best: the solver's incumbent, or NULL. */
-void fgi_primal_begin_epoch(fgi_primal *s, const int32_t *best);
-int fgi_primal_has_gained(const fgi_primal *s);                   /* since its kind was chosen */
-int fgi_primal_components(fgi_primal *s, int64_t max_operations); /* 1 when done with one parent */
-int fgi_primal_next_parent(fgi_primal *s);                        /* 0 when there is none left */
+void fgi_primal_begin_epoch(fgi_primal *primal, const int32_t *best);
+int fgi_primal_has_gained(const fgi_primal *primal);                   /* since its kind was chosen */
+int fgi_primal_components(fgi_primal *primal, int64_t max_operations); /* 1 when done with one parent */
+int fgi_primal_next_parent(fgi_primal *primal);                        /* 0 when there is none left */
 /* Stage JOIN: a piece of one move on the joined model; 1: it has ended, and its labeling is the present one. */
-int fgi_primal_join(fgi_primal *s);
+int fgi_primal_join(fgi_primal *primal);
 
 #endif

@@ -43,246 +43,246 @@ struct fgi_thin {
 
 fgi_thin *fgi_thin_create(const fgi_model *m) {
     const int64_t n = m->s->n_vars;
-    fgi_thin *s = fgi_calloc(1, sizeof *s);
-    if (!s) return NULL;
-    s->model = m;
-    s->label_bits = fgi_alloc(n, sizeof(int32_t));
-    s->one_bit = fgi_alloc(n, sizeof(int32_t));
-    s->state = fgi_calloc(n, 1);
-    s->adjacent = fgi_calloc(n, sizeof *s->adjacent);
-    s->degree = fgi_calloc(n, sizeof(int32_t));
-    s->room = fgi_calloc(n, sizeof(int32_t));
-    s->size = fgi_alloc(n, sizeof(int32_t));
-    s->next = fgi_alloc(n, sizeof(int32_t));
-    s->previous = fgi_alloc(n, sizeof(int32_t));
-    s->alive = fgi_alloc(n, sizeof(int32_t));
-    s->alive_at = fgi_alloc(n, sizeof(int32_t));
-    s->mark = fgi_calloc(n, sizeof(int32_t));
-    s->met = fgi_calloc(n, 1);
-    s->open = fgi_alloc(n, sizeof(int32_t));
-    s->order = fgi_alloc(n, sizeof(int32_t));
-    s->position = fgi_alloc(n, sizeof(int32_t));
-    s->sep_begin = fgi_alloc(n + 1, sizeof(int64_t));
-    if (!s->label_bits || !s->one_bit || !s->state || !s->adjacent || !s->degree || !s->room || !s->size || !s->next ||
-        !s->previous || !s->alive || !s->alive_at || !s->mark || !s->met || !s->open || !s->order || !s->position ||
-        !s->sep_begin) {
-        fgi_thin_free(s);
+    fgi_thin *thin = fgi_calloc(1, sizeof *thin);
+    if (!thin) return NULL;
+    thin->model = m;
+    thin->label_bits = fgi_alloc(n, sizeof(int32_t));
+    thin->one_bit = fgi_alloc(n, sizeof(int32_t));
+    thin->state = fgi_calloc(n, 1);
+    thin->adjacent = fgi_calloc(n, sizeof *thin->adjacent);
+    thin->degree = fgi_calloc(n, sizeof(int32_t));
+    thin->room = fgi_calloc(n, sizeof(int32_t));
+    thin->size = fgi_alloc(n, sizeof(int32_t));
+    thin->next = fgi_alloc(n, sizeof(int32_t));
+    thin->previous = fgi_alloc(n, sizeof(int32_t));
+    thin->alive = fgi_alloc(n, sizeof(int32_t));
+    thin->alive_at = fgi_alloc(n, sizeof(int32_t));
+    thin->mark = fgi_calloc(n, sizeof(int32_t));
+    thin->met = fgi_calloc(n, 1);
+    thin->open = fgi_alloc(n, sizeof(int32_t));
+    thin->order = fgi_alloc(n, sizeof(int32_t));
+    thin->position = fgi_alloc(n, sizeof(int32_t));
+    thin->sep_begin = fgi_alloc(n + 1, sizeof(int64_t));
+    if (!thin->label_bits || !thin->one_bit || !thin->state || !thin->adjacent || !thin->degree || !thin->room ||
+        !thin->size || !thin->next || !thin->previous || !thin->alive || !thin->alive_at || !thin->mark || !thin->met ||
+        !thin->open || !thin->order || !thin->position || !thin->sep_begin) {
+        fgi_thin_free(thin);
         return NULL;
     }
     for (int64_t i = 0; i < n; i++) {
-        s->one_bit[i] = FGI_LOG_UNIT;
-        s->label_bits[i] = (int32_t)ceil(FGI_LOG_UNIT * log2((double)m->s->cards[i]));
-        s->position[i] = -1;
+        thin->one_bit[i] = FGI_LOG_UNIT;
+        thin->label_bits[i] = (int32_t)ceil(FGI_LOG_UNIT * log2((double)m->s->cards[i]));
+        thin->position[i] = -1;
     }
-    return s;
+    return thin;
 }
 
-void fgi_thin_free(fgi_thin *s) {
-    if (!s) return;
-    for (int64_t i = 0; s->adjacent && i < s->model->s->n_vars; i++) free(s->adjacent[i]);
-    free(s->label_bits);
-    free(s->one_bit);
-    free(s->state);
-    free(s->adjacent);
-    free(s->degree);
-    free(s->room);
-    free(s->size);
-    free(s->next);
-    free(s->previous);
-    free(s->alive);
-    free(s->alive_at);
-    free(s->mark);
-    free(s->met);
-    free(s->open);
-    free(s->order);
-    free(s->position);
-    free(s->sep_begin);
-    free(s->sep);
-    free(s);
+void fgi_thin_free(fgi_thin *thin) {
+    if (!thin) return;
+    for (int64_t i = 0; thin->adjacent && i < thin->model->s->n_vars; i++) free(thin->adjacent[i]);
+    free(thin->label_bits);
+    free(thin->one_bit);
+    free(thin->state);
+    free(thin->adjacent);
+    free(thin->degree);
+    free(thin->room);
+    free(thin->size);
+    free(thin->next);
+    free(thin->previous);
+    free(thin->alive);
+    free(thin->alive_at);
+    free(thin->mark);
+    free(thin->met);
+    free(thin->open);
+    free(thin->order);
+    free(thin->position);
+    free(thin->sep_begin);
+    free(thin->sep);
+    free(thin);
 }
 
-const fgi_elimination *fgi_thin_elimination(const fgi_thin *s) { return &s->out; }
-int64_t fgi_thin_operations(const fgi_thin *s) { return s->operations; }
+const fgi_elimination *fgi_thin_elimination(const fgi_thin *thin) { return &thin->out; }
+int64_t fgi_thin_operations(const fgi_thin *thin) { return thin->operations; }
 /* ---- lists by size ------------------------------------------------------------------------------------------ */
 
-static void unlink_variable(fgi_thin *s, int32_t v) {
-    if (s->size[v] > s->options.log_limit) return;
-    int32_t p = s->previous[v], q = s->next[v];
-    if (p >= 0) s->next[p] = q;
-    else s->head[s->size[v]] = q;
-    if (q >= 0) s->previous[q] = p;
-    else s->tail[s->size[v]] = p;
+static void unlink_variable(fgi_thin *thin, int32_t v) {
+    if (thin->size[v] > thin->options.log_limit) return;
+    int32_t p = thin->previous[v], q = thin->next[v];
+    if (p >= 0) thin->next[p] = q;
+    else thin->head[thin->size[v]] = q;
+    if (q >= 0) thin->previous[q] = p;
+    else thin->tail[thin->size[v]] = p;
 }
 
-static void link_variable(fgi_thin *s, int32_t v) {
-    const int32_t size = s->size[v];
-    if (size > s->options.log_limit) return;
-    int first = fgi_rng_below(&s->rng, 100) < s->options.last_in_first;
-    s->previous[v] = first ? -1 : s->tail[size];
-    s->next[v] = first ? s->head[size] : -1;
-    if (s->previous[v] >= 0) s->next[s->previous[v]] = v;
-    else s->head[size] = v;
-    if (s->next[v] >= 0) s->previous[s->next[v]] = v;
-    else s->tail[size] = v;
-    if (size < s->smallest) s->smallest = size;
+static void link_variable(fgi_thin *thin, int32_t v) {
+    const int32_t size = thin->size[v];
+    if (size > thin->options.log_limit) return;
+    int first = fgi_rng_below(&thin->rng, 100) < thin->options.last_in_first;
+    thin->previous[v] = first ? -1 : thin->tail[size];
+    thin->next[v] = first ? thin->head[size] : -1;
+    if (thin->previous[v] >= 0) thin->next[thin->previous[v]] = v;
+    else thin->head[size] = v;
+    if (thin->next[v] >= 0) thin->previous[thin->next[v]] = v;
+    else thin->tail[size] = v;
+    if (size < thin->smallest) thin->smallest = size;
 }
 
-static void resize(fgi_thin *s, int32_t v, int32_t size) {
-    if (size == s->size[v]) return;
-    unlink_variable(s, v);
-    s->size[v] = size;
-    link_variable(s, v);
+static void resize(fgi_thin *thin, int32_t v, int32_t size) {
+    if (size == thin->size[v]) return;
+    unlink_variable(thin, v);
+    thin->size[v] = size;
+    link_variable(thin, v);
 }
 
 /* ---- the graph ---------------------------------------------------------------------------------------------- */
 
-static fgi_rc append(fgi_thin *s, int32_t v, int32_t neighbour) {
-    if (s->degree[v] == s->room[v]) {
-        int32_t room = s->room[v] ? 2 * s->room[v] : 8;
-        if (!fgi_resize(&s->adjacent[v], room, sizeof *s->adjacent[v])) return FGI_NO_MEMORY;
-        s->room[v] = room;
+static fgi_rc append(fgi_thin *thin, int32_t v, int32_t neighbour) {
+    if (thin->degree[v] == thin->room[v]) {
+        int32_t room = thin->room[v] ? 2 * thin->room[v] : 8;
+        if (!fgi_resize(&thin->adjacent[v], room, sizeof *thin->adjacent[v])) return FGI_NO_MEMORY;
+        thin->room[v] = room;
     }
-    s->adjacent[v][s->degree[v]++] = neighbour;
+    thin->adjacent[v][thin->degree[v]++] = neighbour;
     return FGI_OK;
 }
 
-static int32_t new_stamp(fgi_thin *s) {
-    if (s->stamp == INT32_MAX) {
-        memset(s->mark, 0, (size_t)s->model->s->n_vars * sizeof *s->mark);
-        s->stamp = 0;
+static int32_t new_stamp(fgi_thin *thin) {
+    if (thin->stamp == INT32_MAX) {
+        memset(thin->mark, 0, (size_t)thin->model->s->n_vars * sizeof *thin->mark);
+        thin->stamp = 0;
     }
-    return ++s->stamp;
+    return ++thin->stamp;
 }
 
 /* Neighbours of a variable within the region: those it shares a factor with. */
-static fgi_rc load(fgi_thin *s, int32_t v) {
-    const fgi_structure *st = s->model->s;
-    const int32_t stamp = new_stamp(s);
-    s->mark[v] = stamp;
-    s->degree[v] = 0;
-    int32_t size = s->bits[v];
-    for (int64_t k = st->adj_begin[v]; k < st->adj_begin[v + 1]; k++) {
-        const int32_t *vars = fgi_factor_vars(st, st->adj[k]);
-        const int32_t arity = fgi_factor_arity(st, st->adj[k]);
-        s->operations += arity;
+static fgi_rc load(fgi_thin *thin, int32_t v) {
+    const fgi_structure *s = thin->model->s;
+    const int32_t stamp = new_stamp(thin);
+    thin->mark[v] = stamp;
+    thin->degree[v] = 0;
+    int32_t size = thin->bits[v];
+    for (int64_t k = s->adj_begin[v]; k < s->adj_begin[v + 1]; k++) {
+        const int32_t *vars = fgi_factor_vars(s, s->adj[k]);
+        const int32_t arity = fgi_factor_arity(s, s->adj[k]);
+        thin->operations += arity;
         for (int32_t j = 0; j < arity; j++) {
             int32_t u = vars[j];
-            if (s->state[u] != ALIVE || s->mark[u] == stamp) continue;
-            s->mark[u] = stamp;
-            fgi_rc rc = append(s, v, u);
+            if (thin->state[u] != ALIVE || thin->mark[u] == stamp) continue;
+            thin->mark[u] = stamp;
+            fgi_rc rc = append(thin, v, u);
             if (rc) return rc;
-            size += s->bits[u];
+            size += thin->bits[u];
         }
     }
-    s->size[v] = size;
-    link_variable(s, v);
+    thin->size[v] = size;
+    link_variable(thin, v);
     return FGI_OK;
 }
 
 /* Marks the neighbours still in play and forgets the others. */
-static void compact(fgi_thin *s, int32_t v, int32_t stamp) {
-    int32_t n = 0, *list = s->adjacent[v];
-    s->operations += s->degree[v];
-    for (int32_t k = 0; k < s->degree[v]; k++) {
-        if (s->state[list[k]] != ALIVE) continue;
-        s->mark[list[k]] = stamp;
+static void compact(fgi_thin *thin, int32_t v, int32_t stamp) {
+    int32_t n = 0, *list = thin->adjacent[v];
+    thin->operations += thin->degree[v];
+    for (int32_t k = 0; k < thin->degree[v]; k++) {
+        if (thin->state[list[k]] != ALIVE) continue;
+        thin->mark[list[k]] = stamp;
         list[n++] = list[k];
     }
-    s->degree[v] = n;
+    thin->degree[v] = n;
 }
 
-static void leave(fgi_thin *s, int32_t v, uint8_t state) {
-    int32_t last = s->alive[--s->n_alive];
-    unlink_variable(s, v);
-    s->state[v] = state;
-    s->alive[s->alive_at[v]] = last;
-    s->alive_at[last] = s->alive_at[v];
+static void leave(fgi_thin *thin, int32_t v, uint8_t state) {
+    int32_t last = thin->alive[--thin->n_alive];
+    unlink_variable(thin, v);
+    thin->state[v] = state;
+    thin->alive[thin->alive_at[v]] = last;
+    thin->alive_at[last] = thin->alive_at[v];
 }
 
-static fgi_rc grow_separators(fgi_thin *s, int64_t need) {
-    return fgi_grow(&s->sep, &s->sep_room, need, sizeof *s->sep) ? FGI_OK : FGI_NO_MEMORY;
+static fgi_rc grow_separators(fgi_thin *thin, int64_t need) {
+    return fgi_grow(&thin->sep, &thin->sep_room, need, sizeof *thin->sep) ? FGI_OK : FGI_NO_MEMORY;
 }
 
 /* Takes v out of the graph and makes its neighbours a clique. */
-static fgi_rc eliminate(fgi_thin *s, int32_t v) {
-    leave(s, v, ELIMINATED);
-    compact(s, v, new_stamp(s));
-    const int32_t *list = s->adjacent[v], n = s->degree[v];
-    const int64_t begin = s->sep_begin[s->out.n];
-    fgi_rc rc = grow_separators(s, begin + n);
+static fgi_rc eliminate(fgi_thin *thin, int32_t v) {
+    leave(thin, v, ELIMINATED);
+    compact(thin, v, new_stamp(thin));
+    const int32_t *list = thin->adjacent[v], n = thin->degree[v];
+    const int64_t begin = thin->sep_begin[thin->out.n];
+    fgi_rc rc = grow_separators(thin, begin + n);
     if (rc) return rc;
-    if (n) memcpy(s->sep + begin, list, (size_t)n * sizeof *list);
-    s->order[s->out.n] = v;
-    s->position[v] = (int32_t)s->out.n++;
-    s->sep_begin[s->out.n] = begin + n;
-    s->cost += (int64_t)exp2((double)s->size[v] / FGI_LOG_UNIT);
+    if (n) memcpy(thin->sep + begin, list, (size_t)n * sizeof *list);
+    thin->order[thin->out.n] = v;
+    thin->position[v] = (int32_t)thin->out.n++;
+    thin->sep_begin[thin->out.n] = begin + n;
+    thin->cost += (int64_t)exp2((double)thin->size[v] / FGI_LOG_UNIT);
     for (int32_t k = 0; k < n; k++) {
         const int32_t u = list[k];
-        int32_t size = s->size[u] - s->bits[v];
-        const int32_t stamp = new_stamp(s);
-        compact(s, u, stamp);
-        s->mark[u] = stamp;
+        int32_t size = thin->size[u] - thin->bits[v];
+        const int32_t stamp = new_stamp(thin);
+        compact(thin, u, stamp);
+        thin->mark[u] = stamp;
         for (int32_t j = 0; j < n; j++) {
-            if (s->mark[list[j]] == stamp) continue;
-            rc = append(s, u, list[j]);
+            if (thin->mark[list[j]] == stamp) continue;
+            rc = append(thin, u, list[j]);
             if (rc) return rc;
-            size += s->bits[list[j]];
+            size += thin->bits[list[j]];
         }
-        s->operations += n;
-        resize(s, u, size);
+        thin->operations += n;
+        resize(thin, u, size);
     }
     return FGI_OK;
 }
 
 /* The variable keeps its label; the cliques around it shrink. */
-static void give_up(fgi_thin *s, int32_t v) {
-    leave(s, v, GIVEN_UP);
-    compact(s, v, new_stamp(s));
-    for (int32_t k = 0; k < s->degree[v]; k++) {
-        int32_t u = s->adjacent[v][k];
-        resize(s, u, s->size[u] - s->bits[v]);
+static void give_up(fgi_thin *thin, int32_t v) {
+    leave(thin, v, GIVEN_UP);
+    compact(thin, v, new_stamp(thin));
+    for (int32_t k = 0; k < thin->degree[v]; k++) {
+        int32_t u = thin->adjacent[v][k];
+        resize(thin, u, thin->size[u] - thin->bits[v]);
     }
 }
 
 /* The largest clique among a few at random: giving it up frees the most. */
-static void give_up_some(fgi_thin *s) {
+static void give_up_some(fgi_thin *thin) {
     int32_t v = -1;
-    for (int32_t k = 0; k < s->options.sample; k++) {
-        int32_t u = s->alive[fgi_rng_below(&s->rng, s->n_alive)];
-        if (v < 0 || s->size[u] > s->size[v]) v = u;
+    for (int32_t k = 0; k < thin->options.sample; k++) {
+        int32_t u = thin->alive[fgi_rng_below(&thin->rng, thin->n_alive)];
+        if (v < 0 || thin->size[u] > thin->size[v]) v = u;
     }
-    give_up(s, v);
+    give_up(thin, v);
 }
 
 /* ---- sweep -------------------------------------------------------------------------------------------------- */
 
 /* A variable has been met or given up: its neighbours in the front wait for one less. */
-static void close_variable(fgi_thin *s, int32_t v) {
-    compact(s, v, new_stamp(s));
-    for (int32_t k = 0; k < s->degree[v]; k++) s->open[s->adjacent[v][k]]--;
+static void close_variable(fgi_thin *thin, int32_t v) {
+    compact(thin, v, new_stamp(thin));
+    for (int32_t k = 0; k < thin->degree[v]; k++) thin->open[thin->adjacent[v][k]]--;
 }
 
-static void meet(fgi_thin *s, int32_t v) {
-    close_variable(s, v);
-    s->met[v] = 1;
-    s->open[v] = 0;
-    for (int32_t k = 0; k < s->degree[v]; k++) s->open[v] += !s->met[s->adjacent[v][k]];
-    s->front[s->n_front++] = v;
-    s->front_bits += s->bits[v];
+static void meet(fgi_thin *thin, int32_t v) {
+    close_variable(thin, v);
+    thin->met[v] = 1;
+    thin->open[v] = 0;
+    for (int32_t k = 0; k < thin->degree[v]; k++) thin->open[v] += !thin->met[thin->adjacent[v][k]];
+    thin->front[thin->n_front++] = v;
+    thin->front_bits += thin->bits[v];
 }
 
 /* An unmet neighbour of v, of a few the one with the fewest unmet neighbours itself. */
-static int32_t unmet_neighbour(fgi_thin *s, int32_t v) {
-    const int32_t degree = s->degree[v], from = (int32_t)fgi_rng_below(&s->rng, degree);
+static int32_t unmet_neighbour(fgi_thin *thin, int32_t v) {
+    const int32_t degree = thin->degree[v], from = (int32_t)fgi_rng_below(&thin->rng, degree);
     int32_t best = -1, best_open = INT32_MAX, tried = 0;
     for (int32_t k = 0; k < degree && tried < 4; k++) {
-        int32_t u = s->adjacent[v][from + k < degree ? from + k : from + k - degree], unmet = 0;
-        s->operations++;
-        if (s->state[u] != ALIVE || s->met[u]) continue;
+        int32_t u = thin->adjacent[v][from + k < degree ? from + k : from + k - degree], unmet = 0;
+        thin->operations++;
+        if (thin->state[u] != ALIVE || thin->met[u]) continue;
         tried++;
-        for (int32_t j = 0; j < s->degree[u]; j++)
-            unmet += s->state[s->adjacent[u][j]] == ALIVE && !s->met[s->adjacent[u][j]];
-        s->operations += s->degree[u];
+        for (int32_t j = 0; j < thin->degree[u]; j++)
+            unmet += thin->state[thin->adjacent[u][j]] == ALIVE && !thin->met[thin->adjacent[u][j]];
+        thin->operations += thin->degree[u];
         if (unmet >= best_open) continue;
         best_open = unmet;
         best = u;
@@ -291,111 +291,114 @@ static int32_t unmet_neighbour(fgi_thin *s, int32_t v) {
 }
 
 /* One step of the front: eliminate a variable all of whose neighbours have been met, or meet (or give up) another. */
-static fgi_rc sweep(fgi_thin *s) {
-    if (s->n_front == 0) { /* somewhere new */
-        while (s->state[s->region[s->next_seed]] != ALIVE) s->next_seed++;
-        int32_t v = s->region[s->next_seed];
-        if (s->bits[v] > s->options.log_limit) give_up(s, v);
-        else meet(s, v);
+static fgi_rc sweep(fgi_thin *thin) {
+    if (thin->n_front == 0) { /* somewhere new */
+        while (thin->state[thin->region[thin->next_seed]] != ALIVE) thin->next_seed++;
+        int32_t v = thin->region[thin->next_seed];
+        if (thin->bits[v] > thin->options.log_limit) give_up(thin, v);
+        else meet(thin, v);
         return FGI_OK;
     }
     int32_t at = 0;
-    for (int32_t k = 1; k < s->n_front; k++)
-        if (s->open[s->front[k]] < s->open[s->front[at]]) at = k;
-    const int32_t v = s->front[at];
-    s->operations += s->n_front;
-    if (s->open[v] == 0) {
-        memmove(s->front + at, s->front + at + 1, (size_t)(s->n_front - at - 1) * sizeof *s->front);
-        s->n_front--;
-        s->front_bits -= s->bits[v];
-        s->met[v] = 0;
-        return eliminate(s, v);
+    for (int32_t k = 1; k < thin->n_front; k++)
+        if (thin->open[thin->front[k]] < thin->open[thin->front[at]]) at = k;
+    const int32_t v = thin->front[at];
+    thin->operations += thin->n_front;
+    if (thin->open[v] == 0) {
+        memmove(thin->front + at, thin->front + at + 1, (size_t)(thin->n_front - at - 1) * sizeof *thin->front);
+        thin->n_front--;
+        thin->front_bits -= thin->bits[v];
+        thin->met[v] = 0;
+        return eliminate(thin, v);
     }
-    const int32_t u = unmet_neighbour(s, v);
-    if (s->front_bits + s->bits[u] <= s->options.log_limit && s->n_front < FGI_BLOCK_DIMENSIONS - 1) {
-        meet(s, u);
+    const int32_t u = unmet_neighbour(thin, v);
+    if (thin->front_bits + thin->bits[u] <= thin->options.log_limit && thin->n_front < FGI_BLOCK_DIMENSIONS - 1) {
+        meet(thin, u);
     } else {
-        close_variable(s, u);
-        give_up(s, u);
+        close_variable(thin, u);
+        give_up(thin, u);
     }
     return FGI_OK;
 }
 
 /* Drops from the separators what was given up later, turns variables into places and sorts them. */
-static void finish(fgi_thin *s) {
+static void finish(fgi_thin *thin) {
     int64_t write = 0, begin = 0;
-    for (int64_t k = 0; k < s->out.n; k++) {
-        const int64_t end = s->sep_begin[k + 1], own = write;
+    for (int64_t k = 0; k < thin->out.n; k++) {
+        const int64_t end = thin->sep_begin[k + 1], own = write;
         for (int64_t j = begin; j < end; j++) {
-            int32_t place = s->position[s->sep[j]];
+            int32_t place = thin->position[thin->sep[j]];
             if (place < 0) continue;
             int64_t at = write++;
-            for (; at > own && s->sep[at - 1] > place; at--) s->sep[at] = s->sep[at - 1];
-            s->sep[at] = place;
+            for (; at > own && thin->sep[at - 1] > place; at--) thin->sep[at] = thin->sep[at - 1];
+            thin->sep[at] = place;
         }
         begin = end;
-        s->sep_begin[k] = own;
+        thin->sep_begin[k] = own;
     }
-    s->sep_begin[s->out.n] = write;
+    thin->sep_begin[thin->out.n] = write;
 }
 
-void fgi_thin_start(fgi_thin *s, const int32_t *region, int64_t n, const fgi_thin_options *options, uint64_t seed) {
-    for (int64_t k = 0; k < s->out.n; k++) s->position[s->order[k]] = -1;
-    s->options = *options;
-    s->bits = options->two_states ? s->one_bit : s->label_bits;
-    if (s->options.log_limit > LARGEST_LIMIT) s->options.log_limit = LARGEST_LIMIT;
-    s->rng.state = seed;
-    s->region = region;
-    s->n_region = n;
-    s->loaded = 0;
-    s->cost = 0;
-    s->n_alive = 0;
-    s->smallest = s->options.log_limit + 1;
-    s->n_front = s->front_bits = 0;
-    s->next_seed = 0;
-    s->out.n = 0;
-    s->sep_begin[0] = 0;
-    for (int32_t k = 0; k <= s->options.log_limit; k++) s->head[k] = s->tail[k] = -1;
+void fgi_thin_start(fgi_thin *thin, const int32_t *region, int64_t n, const fgi_thin_options *options, uint64_t seed) {
+    for (int64_t k = 0; k < thin->out.n; k++) thin->position[thin->order[k]] = -1;
+    thin->options = *options;
+    thin->bits = options->two_states ? thin->one_bit : thin->label_bits;
+    if (thin->options.log_limit > LARGEST_LIMIT) thin->options.log_limit = LARGEST_LIMIT;
+    thin->rng.state = seed;
+    thin->region = region;
+    thin->n_region = n;
+    thin->loaded = 0;
+    thin->cost = 0;
+    thin->n_alive = 0;
+    thin->smallest = thin->options.log_limit + 1;
+    thin->n_front = thin->front_bits = 0;
+    thin->next_seed = 0;
+    thin->out.n = 0;
+    thin->sep_begin[0] = 0;
+    for (int32_t k = 0; k <= thin->options.log_limit; k++) thin->head[k] = thin->tail[k] = -1;
     for (int64_t k = 0; k < n; k++) {
-        if (s->model->s->cards[region[k]] < 2) continue;
-        s->state[region[k]] = ALIVE;
-        s->alive_at[region[k]] = (int32_t)s->n_alive;
-        s->alive[s->n_alive++] = region[k];
+        if (thin->model->s->cards[region[k]] < 2) continue;
+        thin->state[region[k]] = ALIVE;
+        thin->alive_at[region[k]] = (int32_t)thin->n_alive;
+        thin->alive[thin->n_alive++] = region[k];
     }
-    s->operations += n;
+    thin->operations += n;
 }
 
-fgi_rc fgi_thin_step(fgi_thin *s, int64_t max_operations, int *done) {
-    const int64_t end = s->operations + max_operations;
+fgi_rc fgi_thin_step(fgi_thin *thin, int64_t max_operations, int *done) {
+    const int64_t end = thin->operations + max_operations;
     *done = 0;
-    while (s->loaded < s->n_region) {
-        if (s->operations >= end) return FGI_OK;
-        int32_t v = s->region[s->loaded++];
-        if (s->state[v] != ALIVE) continue;
-        fgi_rc rc = load(s, v);
+    while (thin->loaded < thin->n_region) {
+        if (thin->operations >= end) return FGI_OK;
+        int32_t v = thin->region[thin->loaded++];
+        if (thin->state[v] != ALIVE) continue;
+        fgi_rc rc = load(thin, v);
         if (rc) return rc;
     }
-    while (s->n_alive > 0 && s->cost < s->options.cost_limit) {
-        if (s->operations >= end) return FGI_OK;
-        if (s->options.sweep) {
-            fgi_rc rc = sweep(s);
+    while (thin->n_alive > 0 && thin->cost < thin->options.cost_limit) {
+        if (thin->operations >= end) return FGI_OK;
+        if (thin->options.sweep) {
+            fgi_rc rc = sweep(thin);
             if (rc) return rc;
             continue;
         }
-        while (s->smallest <= s->options.log_limit && s->head[s->smallest] < 0) s->smallest++;
-        s->operations++;
-        if (s->smallest > s->options.log_limit) {
-            give_up_some(s);
+        while (thin->smallest <= thin->options.log_limit && thin->head[thin->smallest] < 0) thin->smallest++;
+        thin->operations++;
+        if (thin->smallest > thin->options.log_limit) {
+            give_up_some(thin);
             continue;
         }
-        fgi_rc rc = eliminate(s, s->head[s->smallest]);
+        fgi_rc rc = eliminate(thin, thin->head[thin->smallest]);
         if (rc) return rc;
     }
-    finish(s);
-    for (int32_t k = 0; k < s->n_front; k++) s->met[s->front[k]] = 0;
-    for (int64_t k = 0; k < s->n_region; k++) s->state[s->region[k]] = OUTSIDE;
-    s->out = (fgi_elimination){
-        .n = s->out.n, .order = s->order, .position = s->position, .sep_begin = s->sep_begin, .sep = s->sep};
+    finish(thin);
+    for (int32_t k = 0; k < thin->n_front; k++) thin->met[thin->front[k]] = 0;
+    for (int64_t k = 0; k < thin->n_region; k++) thin->state[thin->region[k]] = OUTSIDE;
+    thin->out = (fgi_elimination){.n = thin->out.n,
+        .order = thin->order,
+        .position = thin->position,
+        .sep_begin = thin->sep_begin,
+        .sep = thin->sep};
     *done = 1;
     return FGI_OK;
 }

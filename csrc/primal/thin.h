@@ -15,7 +15,7 @@ enum { FGI_LOG_UNIT = 16 }; /* sizes of tables are counted in sixteenths of a bi
 typedef struct fgi_thin fgi_thin;
 
 fgi_thin *fgi_thin_create(const fgi_model *m); /* NULL: out of memory. The model must outlive the object. */
-void fgi_thin_free(fgi_thin *s);
+void fgi_thin_free(fgi_thin *thin);
 typedef struct fgi_thin_options {
     int32_t log_limit;     /* largest clique table, in 1/FGI_LOG_UNIT bits */
     int64_t cost_limit;    /* stop when the cliques' tables together exceed this */
@@ -25,10 +25,10 @@ typedef struct fgi_thin_options {
     int32_t sweep;         /* grow one front through the region instead */
 } fgi_thin_options;
 /* Region: distinct variables, borrowed until done. */
-void fgi_thin_start(fgi_thin *s, const int32_t *region, int64_t n, const fgi_thin_options *options, uint64_t seed);
-fgi_rc fgi_thin_step(fgi_thin *s, int64_t max_operations, int *done);
+void fgi_thin_start(fgi_thin *thin, const int32_t *region, int64_t n, const fgi_thin_options *options, uint64_t seed);
+fgi_rc fgi_thin_step(fgi_thin *thin, int64_t max_operations, int *done);
 /* Valid until the next start. */
-const fgi_elimination *fgi_thin_elimination(const fgi_thin *s);
-int64_t fgi_thin_operations(const fgi_thin *s); /* since creation */
+const fgi_elimination *fgi_thin_elimination(const fgi_thin *thin);
+int64_t fgi_thin_operations(const fgi_thin *thin); /* since creation */
 
 #endif

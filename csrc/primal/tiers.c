@@ -64,19 +64,19 @@ static int32_t tiers_of(const histogram *h, double *least) {
 }
 
 int32_t fgi_tiers_find(const fgi_model *m, double least[FGI_MOST_TIERS]) {
-    const fgi_structure *st = m->s;
-    int64_t states = st->unary_begin[st->n_vars];
-    for (int64_t f = 0; f < st->n_factors && states <= MOST_STATES; f++) {
+    const fgi_structure *s = m->s;
+    int64_t states = s->unary_begin[s->n_vars];
+    for (int64_t f = 0; f < s->n_factors && states <= MOST_STATES; f++) {
         const fgi_view v = fgi_factor_view(m, f);
         states += fgi_view_states(m, &v);
     }
     histogram *h = states <= MOST_STATES ? fgi_calloc(1, sizeof *h) : NULL;
     if (!h) return 0;
-    for (int64_t i = 0; i < st->n_vars; i++) {
+    for (int64_t i = 0; i < s->n_vars; i++) {
         const double best = unary_best(m, i);
-        for (int32_t a = 0; a < st->cards[i]; a++) note(h, best - fgi_unary(m, i)[a]);
+        for (int32_t a = 0; a < s->cards[i]; a++) note(h, best - fgi_unary(m, i)[a]);
     }
-    for (int64_t f = 0; f < st->n_factors; f++) note_factor(h, m, f);
+    for (int64_t f = 0; f < s->n_factors; f++) note_factor(h, m, f);
     const int32_t n = tiers_of(h, least);
     free(h);
     return n;

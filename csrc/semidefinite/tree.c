@@ -79,50 +79,51 @@ static void enter_root(fgi_tree *t, fgi_gram *g, int32_t *cluster, int8_t *sign)
 }
 
 int fgi_tree_enter(fgi_tree *t, const fgi_tree_node *node, fgi_gram *g, int32_t *cluster, int8_t *sign) {
-    const fgi_tree_start *s = node->start;
-    if (!s) {
+    const fgi_tree_start *start = node->start;
+    if (!start) {
         enter_root(t, g, cluster, sign);
         return 1;
     }
-    for (int32_t c = 0; c < s->n; c++) {
+    for (int32_t c = 0; c < start->n; c++) {
         t->renamed[c] = c == node->gone ? node->kept : c - (c > node->gone);
         t->turned[c] = (int8_t)(c == node->gone ? node->sign : 1);
     }
     for (int32_t i = 0; i < t->n_spins; i++) {
-        cluster[i] = t->renamed[s->cluster[i]];
-        sign[i] = (int8_t)(s->sign[i] * t->turned[s->cluster[i]]);
+        cluster[i] = t->renamed[start->cluster[i]];
+        sign[i] = (int8_t)(start->sign[i] * t->turned[start->cluster[i]]);
     }
-    g->n = s->n - 1;
-    for (int32_t c = 0; c < s->n; c++)
+    g->n = start->n - 1;
+    for (int32_t c = 0; c < start->n; c++)
         if (c != node->gone)
-            memcpy(g->vectors + (int64_t)t->renamed[c] * t->rank, s->vectors + (int64_t)c * t->rank,
+            memcpy(g->vectors + (int64_t)t->renamed[c] * t->rank, start->vectors + (int64_t)c * t->rank,
                 (size_t)t->rank * sizeof(double));
     g->triangles.n = 0;
-    if (!fgi_array_reserve(&g->triangles, s->n_triangles + 1, sizeof(fgi_triangle))) return 0;
-    memcpy(g->triangles.at, s->triangles, (size_t)s->n_triangles * sizeof(fgi_triangle));
-    g->triangles.n = s->n_triangles;
+    if (!fgi_array_reserve(&g->triangles, start->n_triangles + 1, sizeof(fgi_triangle))) return 0;
+    memcpy(g->triangles.at, start->triangles, (size_t)start->n_triangles * sizeof(fgi_triangle));
+    g->triangles.n = start->n_triangles;
     fgi_triangles_rename(&g->triangles, t->renamed, t->turned);
     return 1;
 }
 
 static fgi_tree_start *make_start(fgi_tree *t, const fgi_gram *g, const int32_t *cluster, const int8_t *sign) {
-    fgi_tree_start *s = fgi_calloc(1, sizeof *s);
-    if (!s) return NULL;
-    s->n = g->n;
-    s->held = &t->bytes;
-    s->cluster = fgi_arena_copy(&s->arena, cluster, t->n_spins, sizeof *cluster);
-    s->sign = fgi_arena_copy(&s->arena, sign, t->n_spins, sizeof *sign);
-    s->vectors = fgi_arena_copy(&s->arena, g->vectors, (int64_t)g->n * g->rank, sizeof(double));
-    s->n_triangles = g->triangles.n;
-    s->triangles = fgi_take(&s->arena, g->triangles.n, fgi_triangle);
-    if (s->arena.failed) {
-        fgi_arena_free(&s->arena);
-        free(s);
+    fgi_tree_start *start = fgi_calloc(1, sizeof *start);
+    if (!start) return NULL;
+    start->n = g->n;
+    start->held = &t->bytes;
+    start->cluster = fgi_arena_copy(&start->arena, cluster, t->n_spins, sizeof *cluster);
+    start->sign = fgi_arena_copy(&start->arena, sign, t->n_spins, sizeof *sign);
+    start->vectors = fgi_arena_copy(&start->arena, g->vectors, (int64_t)g->n * g->rank, sizeof(double));
+    start->n_triangles = g->triangles.n;
+    start->triangles = fgi_take(&start->arena, g->triangles.n, fgi_triangle);
+    if (start->arena.failed) {
+        fgi_arena_free(&start->arena);
+        free(start);
         return NULL;
     }
-    if (s->n_triangles) memcpy(s->triangles, g->triangles.at, (size_t)s->n_triangles * sizeof *s->triangles);
-    t->bytes += s->arena.bytes;
-    return s;
+    if (start->n_triangles)
+        memcpy(start->triangles, g->triangles.at, (size_t)start->n_triangles * sizeof *start->triangles);
+    t->bytes += start->arena.bytes;
+    return start;
 }
 
 int fgi_tree_split(fgi_tree *t, const fgi_tree_node *node, const fgi_gram *g, const int32_t *cluster,

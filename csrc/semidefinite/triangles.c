@@ -37,11 +37,11 @@ static void drop_idle(fgi_gram *g) {
     g->triangles.n = kept;
 }
 
-static int is_before(const fgi_triangle *s, const fgi_triangle *t) {
+static int is_before(const fgi_triangle *triangle, const fgi_triangle *t) {
     for (int c = 0; c < 3; c++)
-        if (s->node[c] != t->node[c]) return s->node[c] < t->node[c];
+        if (triangle->node[c] != t->node[c]) return triangle->node[c] < t->node[c];
     for (int c = 1; c < 3; c++)
-        if (s->sign[c] != t->sign[c]) return s->sign[c] < t->sign[c];
+        if (triangle->sign[c] != t->sign[c]) return triangle->sign[c] < t->sign[c];
     return 0;
 }
 
@@ -102,23 +102,23 @@ void fgi_triangles_rename(fgi_array *triangles, const int32_t *cluster, const in
     fgi_triangle *t = triangles->at;
     int64_t kept = 0;
     for (int64_t k = 0; k < triangles->n; k++) {
-        fgi_triangle s = t[k];
+        fgi_triangle triangle = t[k];
         for (int c = 0; c < 3; c++) {
-            s.sign[c] = (int8_t)(s.sign[c] * sign[s.node[c]]);
-            s.node[c] = cluster[s.node[c]];
+            triangle.sign[c] = (int8_t)(triangle.sign[c] * sign[triangle.node[c]]);
+            triangle.node[c] = cluster[triangle.node[c]];
         }
         for (int c = 0; c < 2; c++) /* three are sorted by three exchanges of neighbours */
             for (int d = 0; d < 2 - c; d++)
-                if (s.node[d] > s.node[d + 1]) {
-                    const int32_t node = s.node[d];
-                    const int8_t turn = s.sign[d];
-                    s.node[d] = s.node[d + 1], s.sign[d] = s.sign[d + 1];
-                    s.node[d + 1] = node, s.sign[d + 1] = turn;
+                if (triangle.node[d] > triangle.node[d + 1]) {
+                    const int32_t node = triangle.node[d];
+                    const int8_t turn = triangle.sign[d];
+                    triangle.node[d] = triangle.node[d + 1], triangle.sign[d] = triangle.sign[d + 1];
+                    triangle.node[d + 1] = node, triangle.sign[d + 1] = turn;
                 }
-        if (s.node[0] == s.node[1] || s.node[1] == s.node[2]) continue;
-        if (s.sign[0] < 0)
-            for (int c = 0; c < 3; c++) s.sign[c] = (int8_t)-s.sign[c];
-        t[kept++] = s;
+        if (triangle.node[0] == triangle.node[1] || triangle.node[1] == triangle.node[2]) continue;
+        if (triangle.sign[0] < 0)
+            for (int c = 0; c < 3; c++) triangle.sign[c] = (int8_t)-triangle.sign[c];
+        t[kept++] = triangle;
     }
     triangles->n = kept;
     merge(triangles);

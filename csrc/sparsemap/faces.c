@@ -51,12 +51,12 @@ static void make_face(const sm_factor *f, const sm_point *p, sm_face *face, doub
     face->triangle = rows;
 }
 
-fgi_rc sm_faces_make(const fgi_sparse *s, const sm_point *points, sm_faces *out) {
+fgi_rc sm_faces_make(const fgi_sparse *sparse, const sm_point *points, sm_faces *out) {
     *out = (sm_faces){{0}, NULL, NULL};
-    out->at = fgi_take_zero(&out->arena, s->n_factors, sm_face);
-    out->scratch = fgi_take(&out->arena, s->max_dim, double);
-    for (int64_t f = 0; f < s->n_factors && !out->arena.failed; f++) {
-        const sm_factor factor = sm_factor_at(s, f, NULL);
+    out->at = fgi_take_zero(&out->arena, sparse->n_factors, sm_face);
+    out->scratch = fgi_take(&out->arena, sparse->max_dim, double);
+    for (int64_t f = 0; f < sparse->n_factors && !out->arena.failed; f++) {
+        const sm_factor factor = sm_factor_at(sparse, f, NULL);
         const int64_t most = points[f].n - 1;
         if (most < 1) continue;
         sm_face *face = &out->at[f];
@@ -73,11 +73,11 @@ void sm_faces_free(sm_faces *faces) { fgi_arena_free(&faces->arena); }
 /* ---- the system ---------------------------------------------------------------------------------------------- */
 
 /* slots = (I - Q Q') (v at the factor's variables - the anchor's labels). */
-static void forbid(const sm_face *face, const sm_factor *f, const fgi_sparse *s, const double *v, const int32_t *anchor,
-    double *slots) {
+static void forbid(const sm_face *face, const sm_factor *f, const fgi_sparse *sparse, const double *v,
+    const int32_t *anchor, double *slots) {
     double *at = slots;
     for (int32_t q = 0; q < f->arity; at += f->cards[q++])
-        memcpy(at, v + s->unary_begin[f->vars[q]], (size_t)f->cards[q] * sizeof *v);
+        memcpy(at, v + sparse->unary_begin[f->vars[q]], (size_t)f->cards[q] * sizeof *v);
     if (anchor) add_state(f, anchor, -1, slots);
     for (int32_t j = 0; j < face->rank; j++) {
         const double *basis = face->basis + j * f->dim, along = fgi_dot(basis, slots, f->dim);
@@ -87,20 +87,20 @@ static void forbid(const sm_face *face, const sm_factor *f, const fgi_sparse *s,
 
 /* slots = C v - c */
 static void forbid_all(
-    const fgi_sparse *s, const sm_faces *faces, const sm_point *anchors, const double *v, double *slots) {
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        const sm_factor factor = sm_factor_at(s, f, NULL);
-        forbid(&faces->at[f], &factor, s, v, anchors ? anchors[f].labels : NULL, slots + s->slot_begin[f]);
+    const fgi_sparse *sparse, const sm_faces *faces, const sm_point *anchors, const double *v, double *slots) {
+    for (int64_t f = 0; f < sparse->n_factors; f++) {
+        const sm_factor factor = sm_factor_at(sparse, f, NULL);
+        forbid(&faces->at[f], &factor, sparse, v, anchors ? anchors[f].labels : NULL, slots + sparse->slot_begin[f]);
     }
 }
 
 /* v = C'nu, where nu already lies in what faces forbid */
-static void spread(const fgi_sparse *s, const double *nu, double *v) {
-    memset(v, 0, (size_t)s->n_labels * sizeof *v);
-    for (int64_t f = 0; f < s->n_factors; f++) {
-        const sm_factor factor = sm_factor_at(s, f, NULL);
+static void spread(const fgi_sparse *sparse, const double *nu, double *v) {
+    memset(v, 0, (size_t)sparse->n_labels * sizeof *v);
+    for (int64_t f = 0; f < sparse->n_factors; f++) {
+        const sm_factor factor = sm_factor_at(sparse, f, NULL);
         for (int32_t q = 0; q < factor.arity; q++) {
-            double *at = v + s->unary_begin[factor.vars[q]];
+            double *at = v + sparse->unary_begin[factor.vars[q]];
             for (int32_t l = 0; l < factor.cards[q]; l++) at[l] += *nu++;
         }
     }
@@ -114,14 +114,14 @@ static double largest(const double *x, int64_t n) {
 
 /* Conjugate gradients on C C'nu = r; nu begins at 0. Returns the largest entry of the residual. */
 static double conjugate_gradients(
-    const fgi_sparse *s, const sm_faces *faces, double *nu, double *r, double *p, double *ap, double *v) {
-    const int64_t n = s->n_slots, most = n + MORE_STEPS < MOST_STEPS ? n + MORE_STEPS : MOST_STEPS;
+    const fgi_sparse *sparse, const sm_faces *faces, double *nu, double *r, double *p, double *ap, double *v) {
+    const int64_t n = sparse->n_slots, most = n + MORE_STEPS < MOST_STEPS ? n + MORE_STEPS : MOST_STEPS;
     const double target = SOLVED * largest(r, n);
     double square = fgi_dot(r, r, n);
     memcpy(p, r, (size_t)n * sizeof *p);
     for (int64_t step = 0; step < most && largest(r, n) > target; step++) {
-        spread(s, p, v);
-        forbid_all(s, faces, NULL, v, ap);
+        spread(sparse, p, v);
+        forbid_all(sparse, faces, NULL, v, ap);
         const double curvature = fgi_dot(p, ap, n);
         if (!(curvature > 0)) break;
         const double length = square / curvature;
@@ -137,19 +137,19 @@ static double conjugate_gradients(
 }
 
 fgi_rc sm_faces_project(
-    const fgi_sparse *s, sm_faces *faces, const sm_point *points, int anchored, double *v, int *ok) {
+    const fgi_sparse *sparse, sm_faces *faces, const sm_point *points, int anchored, double *v, int *ok) {
     fgi_arena arena = {0};
-    double *nu = fgi_take_zero(&arena, s->n_slots, double), *r = fgi_take(&arena, s->n_slots, double);
-    double *p = fgi_take(&arena, s->n_slots, double), *ap = fgi_take(&arena, s->n_slots, double);
-    double *step = fgi_take(&arena, s->n_labels, double);
+    double *nu = fgi_take_zero(&arena, sparse->n_slots, double), *r = fgi_take(&arena, sparse->n_slots, double);
+    double *p = fgi_take(&arena, sparse->n_slots, double), *ap = fgi_take(&arena, sparse->n_slots, double);
+    double *step = fgi_take(&arena, sparse->n_labels, double);
     const fgi_rc rc = arena.failed ? FGI_NO_MEMORY : FGI_OK;
     if (!rc) {
-        forbid_all(s, faces, anchored ? points : NULL, v, r);
-        const double right = largest(r, s->n_slots);
+        forbid_all(sparse, faces, anchored ? points : NULL, v, r);
+        const double right = largest(r, sparse->n_slots);
         if (right > 0) {
-            *ok = conjugate_gradients(s, faces, nu, r, p, ap, step) <= CONSISTENT * fgi_larger(right, 1e-300);
-            spread(s, nu, step);
-            for (int64_t k = 0; k < s->n_labels; k++) v[k] -= step[k];
+            *ok = conjugate_gradients(sparse, faces, nu, r, p, ap, step) <= CONSISTENT * fgi_larger(right, 1e-300);
+            spread(sparse, nu, step);
+            for (int64_t k = 0; k < sparse->n_labels; k++) v[k] -= step[k];
         } else {
             *ok = 1;
         }

@@ -36,10 +36,10 @@ typedef struct sm_point {
     double *y;
 } sm_point;
 
-static inline sm_factor sm_factor_at(const fgi_sparse *s, int64_t f, const double *table) {
-    const int64_t at = s->var_begin[f];
-    return (sm_factor){(int32_t)(s->var_begin[f + 1] - at), s->slot_begin[f + 1] - s->slot_begin[f], s->vars + at,
-        s->var_cards + at, table ? table + s->state_begin[f] : NULL};
+static inline sm_factor sm_factor_at(const fgi_sparse *sparse, int64_t f, const double *table) {
+    const int64_t at = sparse->var_begin[f];
+    return (sm_factor){(int32_t)(sparse->var_begin[f + 1] - at), sparse->slot_begin[f + 1] - sparse->slot_begin[f],
+        sparse->vars + at, sparse->var_cards + at, table ? table + sparse->state_begin[f] : NULL};
 }
 
 static inline int64_t sm_state_index(const sm_factor *f, const int32_t *labels) {
@@ -50,9 +50,9 @@ static inline int64_t sm_state_index(const sm_factor *f, const int32_t *labels) 
 
 fgi_rc sm_point_append(sm_point *p, int32_t arity, const int32_t *labels, double y);
 /* A point for every factor from the states given; to be freed with sm_points_free, whatever is returned. */
-fgi_rc sm_points_read(const fgi_sparse *s, const double *states, sm_point **out);
-void sm_points_write(const fgi_sparse *s, const sm_point *points, double *states);
-void sm_points_free(const fgi_sparse *s, sm_point *points);
+fgi_rc sm_points_read(const fgi_sparse *sparse, const double *states, sm_point **out);
+void sm_points_write(const fgi_sparse *sparse, const sm_point *points, double *states);
+void sm_points_free(const fgi_sparse *sparse, sm_point *points);
 
 /* Scratch of a factor step. */
 typedef struct sm_work {
@@ -81,11 +81,12 @@ typedef struct sm_faces {
     double *scratch; /* max_dim */
 } sm_faces;
 
-fgi_rc sm_faces_make(const fgi_sparse *s, const sm_point *points, sm_faces *out);
+fgi_rc sm_faces_make(const fgi_sparse *sparse, const sm_point *points, sm_faces *out);
 void sm_faces_free(sm_faces *faces);
 /* v becomes the nearest point to it in the intersection of all faces; if `anchored` they go through M e of each point's
  * first state, else through 0. *ok: 0 where that is empty, or was not found. */
-fgi_rc sm_faces_project(const fgi_sparse *s, sm_faces *faces, const sm_point *points, int anchored, double *v, int *ok);
+fgi_rc sm_faces_project(
+    const fgi_sparse *sparse, sm_faces *faces, const sm_point *points, int anchored, double *v, int *ok);
 /* The movement of a point's y by which M p moves by `move`, which lies in the face. */
 void sm_face_movement(const sm_face *face, const sm_factor *f, const double *move, double *coefficients, double *y);
 /* Adds to `out` (labels of the factor's variables) the gradient of theta.p in the face. */
@@ -93,7 +94,7 @@ void sm_face_gradient(const sm_face *face, const sm_factor *f, const sm_point *p
 
 /* The exact answer on the supports of the points, if it lies near `marginals` and no share in it is negative: both are
  * replaced. Else nothing is changed and *ok is 0. */
-fgi_rc sm_polish(const fgi_sparse *s, const double *unary, const double *table, double tolerance, sm_point *points,
+fgi_rc sm_polish(const fgi_sparse *sparse, const double *unary, const double *table, double tolerance, sm_point *points,
     double *marginals, int *ok);
 
 #endif

@@ -290,46 +290,46 @@ int crf_pattern_set(const fgi_crf *c, crf_pattern *p, const double *w, const int
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
-static fgi_rc check_settings(const fgi_learn_data *d, const fgi_crf_settings *s, fgi_error *err) {
-    if (s->threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be at least 1");
-    if (s->memory < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "memory must not be negative");
+static fgi_rc check_settings(const fgi_learn_data *d, const fgi_crf_settings *settings, fgi_error *err) {
+    if (settings->threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be at least 1");
+    if (settings->memory < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "memory must not be negative");
     if (d->kind != FGI_LEARN_LABELS)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "a random field is over tokens with labels");
-    for (int64_t i = 0; s->weight && i < d->n_examples; i++)
-        if (!(s->weight[i] >= 0) || isinf(s->weight[i]))
+    for (int64_t i = 0; settings->weight && i < d->n_examples; i++)
+        if (!(settings->weight[i] >= 0) || isinf(settings->weight[i]))
             return fgi_fail(
                 err, FGI_BAD_ARGUMENT, i, "the weight of example %lld is not a finite number from 0 on", (long long)i);
-    if (!(s->prune >= 0 && s->prune < 1))
+    if (!(settings->prune >= 0 && settings->prune < 1))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the mass to prune must be from 0 on and below 1");
-    if (s->prune > 0 && (s->n_inner || s->pseudo || d->choice_begin || d->edge_row))
+    if (settings->prune > 0 && (settings->n_inner || settings->pseudo || d->choice_begin || d->edge_row))
         return fgi_fail(err, FGI_UNSUPPORTED, -1,
             "pruning is for chains and forests with one table, without candidate lists and taxonomies");
-    if (s->n_inner < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the number of inner nodes is negative");
-    if (s->n_inner == 0) return FGI_OK;
+    if (settings->n_inner < 0) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the number of inner nodes is negative");
+    if (settings->n_inner == 0) return FGI_OK;
     if (d->edges != FGI_EDGES_NONE || d->choice_begin)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "labels of a taxonomy have no edges and no candidate lists");
-    for (int64_t k = 0; k < (int64_t)s->n_inner + d->n_labels; k++)
-        if (s->parent[k] < -1 || s->parent[k] >= s->n_inner || s->parent[k] >= k)
+    for (int64_t k = 0; k < (int64_t)settings->n_inner + d->n_labels; k++)
+        if (settings->parent[k] < -1 || settings->parent[k] >= settings->n_inner || settings->parent[k] >= k)
             return fgi_fail(err, FGI_BAD_MODEL, k,
                 "node %lld of the taxonomy has the parent %d, which is no inner node before it", (long long)k,
-                (int)s->parent[k]);
+                (int)settings->parent[k]);
     return FGI_OK;
 }
 
-fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi_crf **out, fgi_error *err) {
+fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *settings, fgi_crf **out, fgi_error *err) {
     *out = NULL;
     fgi_rc rc = fgi_learn_check_data(data, err);
-    if (!rc) rc = check_settings(data, s, err);
+    if (!rc) rc = check_settings(data, settings, err);
     if (rc) return rc;
     fgi_crf *c = fgi_calloc(1, sizeof *c);
     if (!c) return fgi_no_memory(err);
     int64_t k = data->n_labels, pairs = 0;
     c->data = *data;
-    c->n_inner = s->n_inner;
+    c->n_inner = settings->n_inner;
     c->columns = c->n_inner + k;
     c->tokens = data->token_begin[data->n_examples];
-    c->pseudo = s->pseudo && data->edges != FGI_EDGES_NONE;
-    c->threads = s->threads;
+    c->pseudo = settings->pseudo && data->edges != FGI_EDGES_NONE;
+    c->threads = settings->threads;
     c->deadline = INFINITY;
     c->kernels = fgi_sum_kernels_best();
     rc = c->tokens <= INT32_MAX && fgi_mul(data->n_features, c->columns, &c->unary) && fgi_mul(k, k, &pairs) &&
@@ -343,9 +343,11 @@ fgi_rc fgi_crf_create(const fgi_learn_data *data, const fgi_crf_settings *s, fgi
         fgi_crf_free(c);
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "a graph has a cycle: its sums are not computed exactly");
     }
-    if (!rc && s->n_inner && !(c->parent = fgi_copy(s->parent, c->columns, sizeof(int32_t)))) rc = FGI_NO_MEMORY;
-    if (!rc && s->weight && !(c->weight = fgi_copy(s->weight, data->n_examples, sizeof(double)))) rc = FGI_NO_MEMORY;
-    if (!rc) rc = lay_out(c, s->memory, s->prune);
+    if (!rc && settings->n_inner && !(c->parent = fgi_copy(settings->parent, c->columns, sizeof(int32_t))))
+        rc = FGI_NO_MEMORY;
+    if (!rc && settings->weight && !(c->weight = fgi_copy(settings->weight, data->n_examples, sizeof(double))))
+        rc = FGI_NO_MEMORY;
+    if (!rc) rc = lay_out(c, settings->memory, settings->prune);
     if (!rc && c->threads > 1 && !(c->pool = fgi_pool_create(c->threads))) rc = FGI_NO_MEMORY;
     if (rc) {
         fgi_crf_free(c);

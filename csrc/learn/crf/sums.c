@@ -132,10 +132,10 @@ typedef struct pair_sums {
 
 /* Adds x * (P(a, b) of the edge) to the table t; the exponentials are left out where they are the same for all edges.
  * */
-static void add_pairs(const pair_sums *s, const fgi_sum_edge *e, double *t, double x, int leave_exp) {
-    const fgi_sum_kernels *k = s->worker->crf->kernels;
+static void add_pairs(const pair_sums *sums, const fgi_sum_edge *e, double *t, double x, int leave_exp) {
+    const fgi_sum_kernels *k = sums->worker->crf->kernels;
     const int64_t n = e->table->n;
-    const fgi_crf *c = s->worker->crf;
+    const fgi_crf *c = sums->worker->crf;
     if (!e->from && !e->to && c->few_pairs && (leave_exp || c->packed_pairs)) { /* those asked for, and no others */
         const double *left = e->transposed ? e->q : e->own, *right = e->transposed ? e->own : e->q;
         for (int64_t i = 0; i < c->n_few; i++) {
@@ -146,7 +146,7 @@ static void add_pairs(const pair_sums *s, const fgi_sum_edge *e, double *t, doub
         return;
     }
     if (!e->from && !e->to && leave_exp) {
-        double *row = s->worker->row;
+        double *row = sums->worker->row;
         const double *q = e->transposed ? e->own : e->q;
         if (x != 1.0) {
             for (int64_t b = 0; b < n; b++) row[b] = x * q[b];
@@ -167,34 +167,34 @@ static void add_pairs(const pair_sums *s, const fgi_sum_edge *e, double *t, doub
 }
 
 static void visit_edge(void *context, const fgi_sum_edge *e) {
-    const pair_sums *s = context;
-    const fgi_crf *c = s->worker->crf;
+    const pair_sums *sums = context;
+    const fgi_crf *c = sums->worker->crf;
     const fgi_learn_data *d = &c->data;
     const int64_t square = e->table->n * e->table->n;
-    s->worker->touched += e->few ? e->entries.n : 2 * e->n_from * e->n_to;
-    if (s->worker->pairs) { /* the marginals themselves */
+    sums->worker->touched += e->few ? e->entries.n : 2 * e->n_from * e->n_to;
+    if (sums->worker->pairs) { /* the marginals themselves */
         int64_t from;
-        fgi_learn_count_edges(&c->data, s->worker->example, &from);
-        add_pairs(s, e, s->worker->pairs + (from + e->edge) * square, 1.0, 0);
+        fgi_learn_count_edges(&c->data, sums->worker->example, &from);
+        add_pairs(sums, e, sums->worker->pairs + (from + e->edge) * square, 1.0, 0);
         return;
     }
     if (c->kinds.adding != CRF_BY_PAIRS) {
         int64_t from;
-        fgi_learn_count_edges(&c->data, s->worker->example, &from);
-        crf_kinds_add(c, e, from + e->edge, s->weight, s->scaled, s->direct);
+        fgi_learn_count_edges(&c->data, sums->worker->example, &from);
+        crf_kinds_add(c, e, from + e->edge, sums->weight, sums->scaled, sums->direct);
         return;
     }
     const int shared = c->tables != CRF_MADE_TABLES && !e->logs;
-    double *into = shared ? s->scaled : s->direct;
+    double *into = shared ? sums->scaled : sums->direct;
     if (c->tables == CRF_ONE_TABLE) {
-        add_pairs(s, e, into, s->weight, shared);
+        add_pairs(sums, e, into, sums->weight, shared);
         return;
     }
     int64_t first;
-    fgi_learn_count_edges(&c->data, s->worker->example, &first);
+    fgi_learn_count_edges(&c->data, sums->worker->example, &first);
     for (int64_t j = d->edge_row[first + e->edge]; j < d->edge_row[first + e->edge + 1]; j++)
-        add_pairs(
-            s, e, into + d->edge_feature[j] * square, s->weight * (d->edge_value ? d->edge_value[j] : 1.0), shared);
+        add_pairs(sums, e, into + d->edge_feature[j] * square, sums->weight * (d->edge_value ? d->edge_value[j] : 1.0),
+            shared);
 }
 
 /* direct[g][a][b] += x * value of g on the edge. */

@@ -234,16 +234,16 @@ int crf_touched_load(fgi_crf *c, const double *w) {
     return t->now = 1;
 }
 
-static void sum_token(const fgi_crf *c, const double *w, crf_touching *k, crf_token_sums *s) {
-    collect(c, s->token, k);
-    s->z = raise(c, k) ? gather(c, k) : 0;
-    if (!(s->z > 0)) {
-        s->z = 0;
-        sum_all(c, w, k, s);
+static void sum_token(const fgi_crf *c, const double *w, crf_touching *k, crf_token_sums *token) {
+    collect(c, token->token, k);
+    token->z = raise(c, k) ? gather(c, k) : 0;
+    if (!(token->z > 0)) {
+        token->z = 0;
+        sum_all(c, w, k, token);
         return;
     }
-    s->truth = score_truth(c, s->token, k);
-    s->log_z = c->touched.top + log(s->z);
+    token->truth = score_truth(c, token->token, k);
+    token->log_z = c->touched.top + log(token->z);
 }
 
 static void units_up(void *context, int64_t begin, int64_t end, int worker) {

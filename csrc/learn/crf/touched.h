@@ -50,12 +50,12 @@ typedef struct crf_token_sums {
 } crf_token_sums;
 
 /* touched_lists.c: 0: no memory. */
-int crf_lists_store(fgi_crf *c, int64_t unit, const crf_token_sums *s, const crf_touching *k, int64_t *used);
+int crf_lists_store(fgi_crf *c, int64_t unit, const crf_token_sums *token, const crf_touching *k, int64_t *used);
 void crf_lists_derivatives(crf_job *j);
 
 /* touched_set.c: prepare: for the support of this value, 0: no memory; derivatives: 0: the set is another one. */
 int crf_set_prepare(fgi_crf *c);
-void crf_set_store(fgi_crf *c, int64_t unit, const crf_token_sums *s, crf_touching *k);
+void crf_set_store(fgi_crf *c, int64_t unit, const crf_token_sums *token, crf_touching *k);
 int crf_set_derivatives(crf_job *j);
 
 #endif

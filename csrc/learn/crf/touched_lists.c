@@ -33,14 +33,15 @@ static crf_touch *put_all(const fgi_crf *c, int64_t token, const crf_touching *k
     return put_truth(c, token, to);
 }
 
-int crf_lists_store(fgi_crf *c, int64_t unit, const crf_token_sums *s, const crf_touching *k, int64_t *used) {
+int crf_lists_store(fgi_crf *c, int64_t unit, const crf_token_sums *token, const crf_touching *k, int64_t *used) {
     crf_touched *t = &c->touched;
     /* all nodes and all of a path are the most there can be */
     if (!fgi_grow(&t->list[unit], &t->room[unit], *used + 2 * c->columns, sizeof(crf_touch))) return 0;
     crf_touch *begin = t->list[unit] + *used;
-    crf_touch *end = s->z > 0 ? put_touched(c, s->token, k, s->z, begin) : put_all(c, s->token, k, begin);
-    t->begin[s->token] = *used;
-    t->count[s->token] = (int32_t)(end - begin);
+    crf_touch *end =
+        token->z > 0 ? put_touched(c, token->token, k, token->z, begin) : put_all(c, token->token, k, begin);
+    t->begin[token->token] = *used;
+    t->count[token->token] = (int32_t)(end - begin);
     *used += end - begin;
     return 1;
 }

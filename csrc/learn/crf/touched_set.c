@@ -32,12 +32,12 @@ int crf_set_prepare(fgi_crf *c) {
 }
 
 /* What the token touches, for the features that all tokens have. */
-static void add_common(const fgi_crf *c, int64_t unit, const crf_token_sums *s, const crf_touching *k) {
+static void add_common(const fgi_crf *c, int64_t unit, const crf_token_sums *token, const crf_touching *k) {
     crf_touch *sums = c->touched.sums + unit * (c->columns + 1);
-    const double weight = crf_weight_of(c, s->token), scale = s->z > 0 ? weight / s->z : 0.0;
-    for (int64_t n = c->n_inner + c->data.truth[s->token]; n < c->columns; n = crf_parent_of(c, n))
+    const double weight = crf_weight_of(c, token->token), scale = token->z > 0 ? weight / token->z : 0.0;
+    for (int64_t n = c->n_inner + c->data.truth[token->token]; n < c->columns; n = crf_parent_of(c, n))
         sums[n].more -= weight;
-    if (!(s->z > 0)) {
+    if (!(token->z > 0)) {
         for (int64_t n = 0; n < c->columns; n++) sums[n].more += k->power[n];
         return;
     }
@@ -56,23 +56,23 @@ static void add_common(const fgi_crf *c, int64_t unit, const crf_token_sums *s, 
     }
 }
 
-void crf_set_store(fgi_crf *c, int64_t unit, const crf_token_sums *s, crf_touching *k) {
+void crf_set_store(fgi_crf *c, int64_t unit, const crf_token_sums *token, crf_touching *k) {
     const fgi_learn_data *d = &c->data;
     const crf_touched *t = &c->touched;
     const crf_pattern *p = &c->support;
-    const double weight = crf_weight_of(c, s->token), scale = s->z > 0 ? weight / s->z : 1.0;
-    if (t->any_common) add_common(c, unit, s, k);
-    for (int64_t n = c->n_inner + d->truth[s->token]; n < c->columns; n = crf_parent_of(c, n)) {
-        k->node[n].below -= s->z; /* the probability of what is not touched is not looked at */
-        if (!(s->z > 0)) k->power[n] -= weight;
+    const double weight = crf_weight_of(c, token->token), scale = token->z > 0 ? weight / token->z : 1.0;
+    if (t->any_common) add_common(c, unit, token, k);
+    for (int64_t n = c->n_inner + d->truth[token->token]; n < c->columns; n = crf_parent_of(c, n)) {
+        k->node[n].below -= token->z; /* the probability of what is not touched is not looked at */
+        if (!(token->z > 0)) k->power[n] -= weight;
     }
-    for (int64_t j = d->row_begin[s->token]; j < d->row_begin[s->token + 1]; j++) {
+    for (int64_t j = d->row_begin[token->token]; j < d->row_begin[token->token + 1]; j++) {
         const int64_t f = d->feature[j], at = t->common[f] ? -1 : p->at[f];
         if (at < 0) continue;
         const int64_t n = p->begin[at + 1] - p->begin[at];
         const int32_t *columns = p->columns + p->begin[at];
         double *row = t->residual + t->slot[at] + t->rank[j] * n;
-        if (s->z > 0)
+        if (token->z > 0)
             for (int64_t a = 0; a < n; a++) row[a] = scale * k->node[columns[a]].below;
         else
             for (int64_t a = 0; a < n; a++) row[a] = k->power[columns[a]];

@@ -17,16 +17,17 @@ enum { LOOK = 16 }; /* rows between two looks at the clock */
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
-static fgi_rc check(const fgi_extreme_data *d, const fgi_pd_settings *s, int32_t threads, fgi_error *err) {
-    if (!(s->C > 0.0 && s->C < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive and finite");
-    if (!(s->lambda >= 0.0 && s->lambda < INFINITY))
+static fgi_rc check(const fgi_extreme_data *d, const fgi_pd_settings *settings, int32_t threads, fgi_error *err) {
+    if (!(settings->C > 0.0 && settings->C < INFINITY))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive and finite");
+    if (!(settings->lambda >= 0.0 && settings->lambda < INFINITY))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "lambda must be finite and not negative");
-    if (s->parts < 1 || s->parts > d->n_labels)
+    if (settings->parts < 1 || settings->parts > d->n_labels)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "parts must be between 1 and the number of labels, %lld",
             (long long)d->n_labels);
-    if (s->search != FGI_PD_BY_ROWS && s->search != FGI_PD_BY_INDEX)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown search %d", (int)s->search);
-    if (s->search == FGI_PD_BY_INDEX && s->parts > 1)
+    if (settings->search != FGI_PD_BY_ROWS && settings->search != FGI_PD_BY_INDEX)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown search %d", (int)settings->search);
+    if (settings->search == FGI_PD_BY_INDEX && settings->parts > 1)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "an index searches all labels: parts must be 1");
     if (threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 or more");
     if (d->n_labels < 1 || d->n_labels > INT32_MAX || d->n_rows > INT32_MAX)
@@ -66,15 +67,15 @@ static fgi_rc make_blocks(fgi_pd *p, int64_t *most_features, int64_t *most_label
 }
 
 fgi_rc fgi_pd_create(
-    const fgi_extreme_data *data, const fgi_pd_settings *s, int32_t threads, fgi_pd **out, fgi_error *err) {
+    const fgi_extreme_data *data, const fgi_pd_settings *settings, int32_t threads, fgi_pd **out, fgi_error *err) {
     int64_t most_features = 0, most_labels = 0;
-    fgi_rc rc = check(data, s, threads, err);
+    fgi_rc rc = check(data, settings, threads, err);
     if (rc) return rc;
     fgi_pd *p = fgi_calloc(1, sizeof *p);
     if (!p) return fgi_no_memory(err);
     p->data = *data;
-    p->settings = *s;
-    p->rng.state = s->seed;
+    p->settings = *settings;
+    p->rng.state = settings->seed;
     p->threads = threads;
     p->squares = fgi_calloc(data->n_rows, sizeof(double));
     p->gaps = fgi_calloc(data->n_rows, sizeof(double));
@@ -86,17 +87,17 @@ fgi_rc fgi_pd_create(
     if (!rc && !make_askers(p, most_features, most_labels)) rc = FGI_NO_MEMORY;
     if (!rc && threads > 1 && !(p->pool = fgi_pool_create(threads))) rc = FGI_NO_MEMORY;
     if (!rc) rc = fgi_products_create_sparse((int32_t)data->n_labels, data->n_features, &p->w, err);
-    if (!rc && s->search == FGI_PD_BY_INDEX) {
+    if (!rc && settings->search == FGI_PD_BY_INDEX) {
         fgi_search_settings index;
         fgi_search_defaults(&index);
-        index.seed = s->seed;
+        index.seed = settings->seed;
         rc = fgi_products_index(p->w, &index, 0, err);
     }
     if (rc) {
         fgi_pd_free(p);
         return rc == FGI_NO_MEMORY ? fgi_fail(err, rc, -1, "out of memory") : rc;
     }
-    for (int64_t i = 0; i < data->n_rows; i++) p->gaps[i] = s->C; /* w = 0: every row loses 1 */
+    for (int64_t i = 0; i < data->n_rows; i++) p->gaps[i] = settings->C; /* w = 0: every row loses 1 */
     *out = p;
     return FGI_OK;
 }

@@ -18,27 +18,28 @@ struct fgi_ppd_columns {
     ppd_column *column;
 };
 
-static fgi_rc check_settings(const fgi_ppd_settings *s, fgi_error *err) {
-    if (s->loss != FGI_PPD_HINGE && s->loss != FGI_PPD_SQUARED_HINGE)
-        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown loss %d", (int)s->loss);
-    if (!(s->C > 0.0 && s->C < INFINITY)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive and finite");
-    if (!(s->positive_weight > 0.0 && s->positive_weight < INFINITY))
+static fgi_rc check_settings(const fgi_ppd_settings *settings, fgi_error *err) {
+    if (settings->loss != FGI_PPD_HINGE && settings->loss != FGI_PPD_SQUARED_HINGE)
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "unknown loss %d", (int)settings->loss);
+    if (!(settings->C > 0.0 && settings->C < INFINITY))
+        return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "C must be positive and finite");
+    if (!(settings->positive_weight > 0.0 && settings->positive_weight < INFINITY))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "positive_weight must be positive and finite");
-    if (!(s->lambda >= 0.0 && s->lambda < INFINITY))
+    if (!(settings->lambda >= 0.0 && settings->lambda < INFINITY))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "lambda must be finite and not negative");
-    if (!isfinite(s->bias)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the bias must be finite");
-    if (!(s->tol >= 0.0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "tol must not be negative");
-    if (s->max_outer < 1 || s->max_inner < 1)
+    if (!isfinite(settings->bias)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "the bias must be finite");
+    if (!(settings->tol >= 0.0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "tol must not be negative");
+    if (settings->max_outer < 1 || settings->max_inner < 1)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "max_outer and max_inner must be 1 or more");
-    if (!(s->admit >= 0.0 && s->admit <= 1e6) || s->admit_least < 1)
+    if (!(settings->admit >= 0.0 && settings->admit <= 1e6) || settings->admit_least < 1)
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "admit must be between 0 and 1e6, admit_least 1 or more");
-    if (!(s->sparsify >= 0.0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "sparsify must not be negative");
+    if (!(settings->sparsify >= 0.0)) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "sparsify must not be negative");
     return FGI_OK;
 }
 
 fgi_rc fgi_ppd_create(
-    const fgi_extreme_data *data, const fgi_ppd_settings *s, int32_t threads, fgi_ppd **out, fgi_error *err) {
-    fgi_rc rc = check_settings(s, err);
+    const fgi_extreme_data *data, const fgi_ppd_settings *settings, int32_t threads, fgi_ppd **out, fgi_error *err) {
+    fgi_rc rc = check_settings(settings, err);
     if (rc) return rc;
     if (threads < 1) return fgi_fail(err, FGI_BAD_ARGUMENT, -1, "threads must be 1 or more");
     if (!data->column_begin || !data->positive_begin)
@@ -47,7 +48,7 @@ fgi_rc fgi_ppd_create(
     if (!p) return fgi_no_memory(err);
     p->copy = *data;
     p->data = &p->copy;
-    p->settings = *s;
+    p->settings = *settings;
     p->threads = threads;
     p->squares = fgi_alloc(data->n_rows, sizeof(double));
     p->work = fgi_calloc(threads, sizeof *p->work);

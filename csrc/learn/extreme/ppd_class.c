@@ -38,8 +38,8 @@ static inline double soft(double v, double lambda) {
 static int stopped(const ppd_run *r) { return r->p->stop && __atomic_load_n(r->p->stop, __ATOMIC_RELAXED) != 0; }
 
 static double bias_of(const ppd_run *r) {
-    const fgi_ppd_settings *s = r->p->settings;
-    return s->learn_bias ? s->bias + r->w->bias_sum : s->bias;
+    const fgi_ppd_settings *settings = r->p->settings;
+    return settings->learn_bias ? settings->bias + r->w->bias_sum : settings->bias;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
@@ -229,15 +229,16 @@ static void sample_scores(ppd_run *r, double l1, int64_t rounds) {
 }
 
 static double loss_of(const ppd_run *r, int sign, double margin) {
-    const fgi_ppd_settings *s = r->p->settings;
-    const double c = sign ? s->C * s->positive_weight : s->C, short_of = fgi_larger(0.0, 1.0 - margin);
-    return s->loss == FGI_PPD_HINGE ? c * short_of : c * short_of * short_of;
+    const fgi_ppd_settings *settings = r->p->settings;
+    const double c = sign ? settings->C * settings->positive_weight : settings->C,
+                 short_of = fgi_larger(0.0, 1.0 - margin);
+    return settings->loss == FGI_PPD_HINGE ? c * short_of : c * short_of * short_of;
 }
 
 /* Primal and dual value, after an exact search. */
 static void measure(ppd_run *r, double l1) {
     const ppd_work *w = r->w;
-    const fgi_ppd_settings *s = r->p->settings;
+    const fgi_ppd_settings *settings = r->p->settings;
     const int64_t n_rows = r->p->data->n_rows, n = w->all_rows ? n_rows : w->n_rows;
     const double bias = bias_of(r);
     /* All rows as negatives first, then the positives put right: they are few. */
@@ -254,10 +255,10 @@ static void measure(ppd_run *r, double l1) {
     for (int64_t a = 0; a < w->n_active; a++) {
         const int sign = a < r->positives;
         const double alpha = w->alpha[a];
-        linear += alpha * (1.0 - (sign ? s->bias : -s->bias)) - 0.5 * r->ridge[sign] * alpha * alpha;
+        linear += alpha * (1.0 - (sign ? settings->bias : -settings->bias)) - 0.5 * r->ridge[sign] * alpha * alpha;
     }
-    if (s->learn_bias) square += w->bias_sum * w->bias_sum;
-    r->out->info.primal = s->lambda * l1 + 0.5 * square + loss;
+    if (settings->learn_bias) square += w->bias_sum * w->bias_sum;
+    r->out->info.primal = settings->lambda * l1 + 0.5 * square + loss;
     r->out->info.dual = linear - 0.5 * square;
 }
 
@@ -403,12 +404,12 @@ static void clear(ppd_run *r) {
 }
 
 static fgi_rc start(ppd_run *r) {
-    const fgi_ppd_settings *s = r->p->settings;
+    const fgi_ppd_settings *settings = r->p->settings;
     ppd_work *w = r->w;
     for (int sign = 0; sign < 2; sign++) {
-        const double c = sign ? s->C * s->positive_weight : s->C;
-        r->limit[sign] = s->loss == FGI_PPD_HINGE ? c : INFINITY;
-        r->ridge[sign] = s->loss == FGI_PPD_HINGE ? 0.0 : 0.5 / c;
+        const double c = sign ? settings->C * settings->positive_weight : settings->C;
+        r->limit[sign] = settings->loss == FGI_PPD_HINGE ? c : INFINITY;
+        r->ridge[sign] = settings->loss == FGI_PPD_HINGE ? 0.0 : 0.5 / c;
     }
     if (!reserve_active(w, r->positives)) return FGI_NO_MEMORY;
     for (int64_t k = 0; k < r->positives; k++) {
@@ -436,14 +437,14 @@ static int search(ppd_run *r, int exact, double l1) {
 }
 
 static fgi_rc iterate(ppd_run *r) {
-    const fgi_ppd_settings *s = r->p->settings;
+    const fgi_ppd_settings *settings = r->p->settings;
     ppd_work *w = r->w;
     fgi_ppd_info *info = &r->out->info;
     fgi_rc rc = FGI_OK;
     int only_exact = 0;
     double goal = 0.1, last_gap = INFINITY;
     descend_epochs(r, goal);
-    while (info->searches < s->max_outer && !stopped(r)) {
+    while (info->searches < settings->max_outer && !stopped(r)) {
         fgi_audit_rarely(check(r));
         const double l1 = l1_norm(w);
         int exact = search(r, only_exact, l1);
@@ -451,17 +452,18 @@ static fgi_rc iterate(ppd_run *r) {
         /* Where sampling noise hides further progress, only exact searches help. */
         only_exact = only_exact || (!exact && info->primal - info->dual > 0.5 * last_gap);
         last_gap = info->primal - info->dual;
-        if (!exact && info->primal - info->dual <= s->tol * info->primal) { /* so it seems: an exact search decides */
+        if (!exact &&
+            info->primal - info->dual <= settings->tol * info->primal) { /* so it seems: an exact search decides */
             exact = search(r, 1, l1);
             measure(r, l1);
         }
-        if (exact && info->primal - info->dual <= s->tol * info->primal) {
+        if (exact && info->primal - info->dual <= settings->tol * info->primal) {
             info->converged = 1;
             break;
         }
         double worst;
-        int64_t most = (int64_t)(s->admit * (double)w->n_active);
-        most = most < s->admit_least ? s->admit_least : most;
+        int64_t most = (int64_t)(settings->admit * (double)w->n_active);
+        most = most < settings->admit_least ? settings->admit_least : most;
         const int64_t others = r->p->data->n_rows - w->n_active;
         const int64_t admitted = admit(r, most < others ? most : others, &worst, &rc);
         if (rc) return rc;

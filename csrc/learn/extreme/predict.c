@@ -28,7 +28,7 @@ typedef struct job {
     scorer *scorers;
 } job;
 
-static void score_row(const job *j, scorer *s, int64_t row) {
+static void score_row(const job *j, scorer *task, int64_t row) {
     const fgi_extreme_weights *w = j->w;
     for (int64_t p = j->row_begin[row]; p < j->row_begin[row + 1]; p++) {
         const int64_t f = j->row_feature[p];
@@ -38,24 +38,24 @@ static void score_row(const job *j, scorer *s, int64_t row) {
         for (int64_t q = w->begin[f]; q < end; q++) {
             const int32_t label = w->label[q];
             if ((uint32_t)label >= (uint32_t)w->n_labels) {
-                s->damaged = 1;
+                task->damaged = 1;
                 break;
             }
-            s->score[label] += x * (double)w->value[q];
-            s->seen[s->n_seen] = label;
-            s->n_seen += !s->is_seen[label];
-            s->is_seen[label] = 1;
+            task->score[label] += x * (double)w->value[q];
+            task->seen[task->n_seen] = label;
+            task->n_seen += !task->is_seen[label];
+            task->is_seen[label] = 1;
         }
-        s->touched += end - w->begin[f];
+        task->touched += end - w->begin[f];
     }
 }
 
-static void forget(scorer *s) {
-    for (int64_t k = 0; k < s->n_seen; k++) {
-        s->score[s->seen[k]] = 0.0;
-        s->is_seen[s->seen[k]] = 0;
+static void forget(scorer *task) {
+    for (int64_t k = 0; k < task->n_seen; k++) {
+        task->score[task->seen[k]] = 0.0;
+        task->is_seen[task->seen[k]] = 0;
     }
-    s->n_seen = 0;
+    task->n_seen = 0;
 }
 
 static int better(float a, int32_t label_a, float b, int32_t label_b) { return a > b || (a == b && label_a < label_b); }
@@ -75,38 +75,38 @@ static void insert(int32_t *labels, float *scores, int32_t *n, int32_t k, int32_
 static void topk_range(void *context, int64_t begin, int64_t end, int worker) {
     const job *j = context;
     const fgi_extreme_weights *w = j->w;
-    scorer *s = &j->scorers[worker];
+    scorer *task = &j->scorers[worker];
     for (int64_t row = begin; row < end; row++) {
         int32_t *labels = j->labels + row * j->k, n = 0;
         float *scores = j->scores + row * j->k;
-        score_row(j, s, row);
-        for (int64_t q = 0; q < s->n_seen; q++) {
-            const int32_t label = s->seen[q];
-            insert(labels, scores, &n, j->k, label, (float)(s->score[label] + (double)w->bias[label]));
+        score_row(j, task, row);
+        for (int64_t q = 0; q < task->n_seen; q++) {
+            const int32_t label = task->seen[q];
+            insert(labels, scores, &n, j->k, label, (float)(task->score[label] + (double)w->bias[label]));
         }
         /* Only the first k untouched labels by bias can matter. */
         int32_t taken = 0;
         for (int64_t q = 0; q < w->n_labels && taken < j->k; q++) {
             const int32_t label = w->bias_order[q];
-            if (s->is_seen[label]) continue;
+            if (task->is_seen[label]) continue;
             if (n == j->k && !better(w->bias[label], label, scores[n - 1], labels[n - 1])) break;
             insert(labels, scores, &n, j->k, label, w->bias[label]);
             taken++;
         }
-        forget(s);
+        forget(task);
     }
 }
 
 static void chosen_range(void *context, int64_t begin, int64_t end, int worker) {
     const job *j = context;
-    scorer *s = &j->scorers[worker];
+    scorer *task = &j->scorers[worker];
     for (int64_t row = begin; row < end; row++) {
-        score_row(j, s, row);
+        score_row(j, task, row);
         for (int64_t c = 0; c < j->n_chosen; c++) {
             const int32_t label = j->chosen[c];
-            j->scores[row * j->n_chosen + c] = (float)(s->score[label] + (double)j->w->bias[label]);
+            j->scores[row * j->n_chosen + c] = (float)(task->score[label] + (double)j->w->bias[label]);
         }
-        forget(s);
+        forget(task);
     }
 }
 

@@ -88,23 +88,24 @@ static fgi_rc fill(fgi_learn_gdmm_sets *g) {
     return FGI_OK;
 }
 
-fgi_rc fgi_learn_gdmm_sets_create(
-    fgi_learner *L, const fgi_learn_gdmm_settings *s, int32_t greedy, fgi_learn_gdmm_sets **out, fgi_error *err) {
+fgi_rc fgi_learn_gdmm_sets_create(fgi_learner *L, const fgi_learn_gdmm_settings *settings, int32_t greedy,
+    fgi_learn_gdmm_sets **out, fgi_error *err) {
     *out = NULL;
     if (L->data.kind != FGI_LEARN_SETS)
         return fgi_fail(err, FGI_UNSUPPORTED, -1, "this variant of gdmm takes label sets");
-    if (!(s->C > 0) || !(s->block_C >= 0) || !(s->rho >= 0) || !(s->eta >= 0) || greedy < 1 || s->partitions < 1 ||
-        !isfinite(s->C) || !isfinite(s->rho) || !isfinite(s->eta))
+    if (!(settings->C > 0) || !(settings->block_C >= 0) || !(settings->rho >= 0) || !(settings->eta >= 0) ||
+        greedy < 1 || settings->partitions < 1 || !isfinite(settings->C) || !isfinite(settings->rho) ||
+        !isfinite(settings->eta))
         return fgi_fail(err, FGI_BAD_ARGUMENT, -1,
             "C must be positive, rho and eta not negative, greedy and partitions at least 1");
     fgi_learn_gdmm_sets *g = fgi_calloc(1, sizeof *g);
     if (!g) return fgi_no_memory(err);
     g->L = L;
-    g->s = *s;
+    g->s = *settings;
     g->greedy = greedy;
-    fgi_rc rc = fgi_proximal_start(L, s->C, s->eta > 0 ? s->block_C : s->C, &g->C);
+    fgi_rc rc = fgi_proximal_start(L, settings->C, settings->eta > 0 ? settings->block_C : settings->C, &g->C);
     /* s.rho scales C rho, because shares of the blocks are in units of C. */
-    g->rho = (s->rho > 0 ? s->rho * s->C : 1.0) / g->C;
+    g->rho = (settings->rho > 0 ? settings->rho * settings->C : 1.0) / g->C;
     if (!rc) rc = fill(g);
     if (rc) {
         fgi_learn_gdmm_sets_free(g);

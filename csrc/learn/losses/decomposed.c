@@ -45,9 +45,9 @@ static int32_t cut(const task *t, int32_t j) { return (int32_t)((int64_t)t->b->d
 /* Labels with messages are those in w->scored: positives first. Their scores by block: w->part. */
 static int choose(task *t, int32_t label) {
     fgi_loss_scratch *w = t->w;
-    fgi_scored *s = &w->scored;
-    const int64_t need = (s->n + 1) * t->blocks;
-    if (!fgi_scored_reserve(s, s->n + 1)) return 0;
+    fgi_scored *scored = &w->scored;
+    const int64_t need = (scored->n + 1) * t->blocks;
+    if (!fgi_scored_reserve(scored, scored->n + 1)) return 0;
     if (need > w->part_capacity) {
         if (!fgi_resize(&w->part, 2 * need, sizeof *w->part) || !fgi_resize(&w->mix, 2 * need, sizeof *w->mix))
             return 0;
@@ -59,12 +59,12 @@ static int choose(task *t, int32_t label) {
         const int32_t from = cut(t, j), d = cut(t, j + 1) - from;
         t->l->kernels->dots(
             t->b->rows + (int64_t)label * t->b->d + from, 1, d, d, t->b->x + t->i * t->b->d + from, &score);
-        w->part[s->n * t->blocks + j] = score;
+        w->part[scored->n * t->blocks + j] = score;
         sum += score;
     }
-    w->mix[s->n] = 0;
+    w->mix[scored->n] = 0;
     w->touched++;
-    fgi_scored_add(s, label, sum);
+    fgi_scored_add(scored, label, sum);
     if (w->state[label] == UNKNOWN) w->found[w->n_found++] = label;
     w->state[label] = CHOSEN;
     return 1;
@@ -113,19 +113,20 @@ static double least_score(const task *t, int32_t j) {
 static double block_loss(task *t, int32_t j) {
     fgi_loss_scratch *w = t->w;
     const fgi_loss_settings *set = &t->l->s;
-    const fgi_scored *s = &w->scored;
+    const fgi_scored *scored = &w->scored;
     fgi_scored *o = &w->block;
     const int32_t *found = found_in(t, j);
     double last = INFINITY, least = least_score(t, j);
     o->n = 0;
-    o->n_positives = s->n_positives;
-    if (!fgi_scored_reserve(o, s->n + t->span)) {
+    o->n_positives = scored->n_positives;
+    if (!fgi_scored_reserve(o, scored->n + t->span)) {
         w->failed = 1;
         return 0;
     }
-    for (int64_t k = 0; k < s->n_positives; k++) o->weight[k] = s->weight[k];
-    for (int64_t k = 0; k < s->n; k++)
-        fgi_scored_add(o, s->labels[k], (1 - w->mix[k]) * t->blocks * w->part[k * t->blocks + j] + w->mix[k] * s->z[k]);
+    for (int64_t k = 0; k < scored->n_positives; k++) o->weight[k] = scored->weight[k];
+    for (int64_t k = 0; k < scored->n; k++)
+        fgi_scored_add(
+            o, scored->labels[k], (1 - w->mix[k]) * t->blocks * w->part[k * t->blocks + j] + w->mix[k] * scored->z[k]);
     for (int64_t k = 0; k < t->span && found[k] >= 0; k++) {
         const double z = t->blocks * found_score(t, j, k);
         if (z >= least && w->state[found[k]] != CHOSEN) fgi_scored_add(o, found[k], z);
@@ -184,8 +185,8 @@ static int choose_sums(task *t) {
 /* The mean of the blocks' losses and gradients; labels by first appearance. Uses w->sum for the places of labels. */
 static double mean_of_blocks(task *t) {
     fgi_loss_scratch *w = t->w;
-    fgi_scored *s = &w->scored;
-    const int64_t chosen = s->n;
+    fgi_scored *scored = &w->scored;
+    const int64_t chosen = scored->n;
     double value = 0, rest = 0;
     double *total = fgi_calloc(chosen + w->n_found, sizeof *total);
     if (!total || !fgi_scored_reserve(&w->block, chosen + w->n_found)) {
@@ -201,23 +202,23 @@ static double mean_of_blocks(task *t) {
         for (int64_t k = 0; k < w->block.n; k++)
             total[k < chosen ? k : (int64_t)w->sum[w->block.labels[k]]] += w->block.g[k] / t->blocks;
     }
-    if (!fgi_scored_reserve(s, chosen + w->n_found)) w->failed = 1;
+    if (!fgi_scored_reserve(scored, chosen + w->n_found)) w->failed = 1;
     for (int64_t k = 0; !w->failed && k < w->n_found; k++)
-        if (w->state[w->found[k]] == FOUND) fgi_scored_add(s, w->found[k], 0);
-    for (int64_t k = 0; !w->failed && k < s->n; k++) s->g[k] = total[k];
-    s->rest_g = rest;
+        if (w->state[w->found[k]] == FOUND) fgi_scored_add(scored, w->found[k], 0);
+    for (int64_t k = 0; !w->failed && k < scored->n; k++) scored->g[k] = total[k];
+    scored->rest_g = rest;
     free(total);
     return value;
 }
 
 static int32_t claim_of(const task *t) {
-    const fgi_loss_settings *s = &t->l->s;
+    const fgi_loss_settings *settings = &t->l->s;
     const int64_t negatives = t->b->labels - t->w->scored.n_positives;
-    if (s->joined) {
+    if (settings->joined) {
         if (t->w->scored.n == t->b->labels) return FGI_VALUE_EXACT;
-        return s->rest == FGI_REST_OMIT ? FGI_VALUE_LOWER : FGI_VALUE_NEITHER;
+        return settings->rest == FGI_REST_OMIT ? FGI_VALUE_LOWER : FGI_VALUE_NEITHER;
     }
-    return s->want >= negatives ? FGI_VALUE_UPPER : FGI_VALUE_NEITHER; /* complete block scores */
+    return settings->want >= negatives ? FGI_VALUE_UPPER : FGI_VALUE_NEITHER; /* complete block scores */
 }
 
 fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int64_t i, fgi_loss_scratch *w) {
@@ -233,11 +234,11 @@ fgi_loss_answer fgi_loss_decomposed(fgi_losses *l, const fgi_loss_batch *b, int6
     if (ok) {
         a.claim = claim_of(&t);
         if (l->s.joined) {
-            fgi_scored *s = &w->scored;
+            fgi_scored *scored = &w->scored;
             double last = INFINITY;
-            for (int64_t k = positives; k < s->n; k++) last = s->z[k] < last ? s->z[k] : last;
+            for (int64_t k = positives; k < scored->n; k++) last = scored->z[k] < last ? scored->z[k] : last;
             fgi_scored_rest(l, b, i, last, w);
-            a.value = fgi_loss_evaluate(l->s.loss, l->s.mu, s);
+            a.value = fgi_loss_evaluate(l->s.loss, l->s.mu, scored);
         } else {
             a.value = mean_of_blocks(&t);
         }

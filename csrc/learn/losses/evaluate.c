@@ -2,63 +2,65 @@
 #include <string.h>
 #include "learn/losses/losses.h"
 
-int fgi_scored_reserve(fgi_scored *s, int64_t n) {
-    if (n <= s->capacity) return 1;
+int fgi_scored_reserve(fgi_scored *scored, int64_t n) {
+    if (n <= scored->capacity) return 1;
     const int64_t capacity = n + n / 2 + 16;
-    if (!fgi_resize(&s->labels, capacity, sizeof *s->labels) || !fgi_resize(&s->z, capacity, sizeof *s->z) ||
-        !fgi_resize(&s->weight, capacity, sizeof *s->weight) || !fgi_resize(&s->g, capacity, sizeof *s->g) ||
-        !fgi_resize(&s->work, 2 * capacity, sizeof *s->work))
+    if (!fgi_resize(&scored->labels, capacity, sizeof *scored->labels) ||
+        !fgi_resize(&scored->z, capacity, sizeof *scored->z) ||
+        !fgi_resize(&scored->weight, capacity, sizeof *scored->weight) ||
+        !fgi_resize(&scored->g, capacity, sizeof *scored->g) ||
+        !fgi_resize(&scored->work, 2 * capacity, sizeof *scored->work))
         return 0;
-    s->capacity = capacity;
+    scored->capacity = capacity;
     return 1;
 }
 
-void fgi_scored_free(fgi_scored *s) {
-    free(s->labels);
-    free(s->z);
-    free(s->g);
-    free(s->weight);
-    free(s->work);
+void fgi_scored_free(fgi_scored *scored) {
+    free(scored->labels);
+    free(scored->z);
+    free(scored->g);
+    free(scored->weight);
+    free(scored->work);
 }
 
-static double entropy(fgi_scored *s) {
-    double top = s->n_rest ? s->rest : -INFINITY, sum, total = 0, value = 0;
-    for (int64_t k = 0; k < s->n; k++)
-        if (s->z[k] > top) top = s->z[k];
-    sum = s->n_rest ? (double)s->n_rest * exp(s->rest - top) : 0;
-    for (int64_t k = 0; k < s->n; k++) sum += s->g[k] = exp(s->z[k] - top);
-    for (int64_t k = 0; k < s->n_positives; k++) total += s->weight[k];
+static double entropy(fgi_scored *scored) {
+    double top = scored->n_rest ? scored->rest : -INFINITY, sum, total = 0, value = 0;
+    for (int64_t k = 0; k < scored->n; k++)
+        if (scored->z[k] > top) top = scored->z[k];
+    sum = scored->n_rest ? (double)scored->n_rest * exp(scored->rest - top) : 0;
+    for (int64_t k = 0; k < scored->n; k++) sum += scored->g[k] = exp(scored->z[k] - top);
+    for (int64_t k = 0; k < scored->n_positives; k++) total += scored->weight[k];
     const double log_sum = top + log(sum);
-    for (int64_t k = 0; k < s->n; k++) s->g[k] *= total / sum;
-    if (s->n_rest) s->rest_g = total * exp(s->rest - top) / sum;
-    for (int64_t k = 0; k < s->n_positives; k++) {
-        s->g[k] -= s->weight[k];
-        value += s->weight[k] * (log_sum - s->z[k]);
+    for (int64_t k = 0; k < scored->n; k++) scored->g[k] *= total / sum;
+    if (scored->n_rest) scored->rest_g = total * exp(scored->rest - top) / sum;
+    for (int64_t k = 0; k < scored->n_positives; k++) {
+        scored->g[k] -= scored->weight[k];
+        value += scored->weight[k] * (log_sum - scored->z[k]);
     }
     return value;
 }
 
-static double triplet(fgi_scored *s) {
+static double triplet(fgi_scored *scored) {
     double value = 0, lowest = INFINITY;
-    memset(s->g, 0, (size_t)s->n * sizeof *s->g);
-    for (int64_t k = 0; k < s->n_positives; k++)
-        if (s->z[k] < lowest) lowest = s->z[k];
-    for (int64_t j = s->n_positives; j < s->n; j++) {
-        if (!(s->z[j] + 1 > lowest)) continue;
-        for (int64_t k = 0; k < s->n_positives; k++) {
-            const double over = s->z[j] - s->z[k] + 1;
+    memset(scored->g, 0, (size_t)scored->n * sizeof *scored->g);
+    for (int64_t k = 0; k < scored->n_positives; k++)
+        if (scored->z[k] < lowest) lowest = scored->z[k];
+    for (int64_t j = scored->n_positives; j < scored->n; j++) {
+        if (!(scored->z[j] + 1 > lowest)) continue;
+        for (int64_t k = 0; k < scored->n_positives; k++) {
+            const double over = scored->z[j] - scored->z[k] + 1;
             if (!(over > 0)) continue;
-            value += s->weight[k] * over;
-            s->g[j] += s->weight[k];
-            s->g[k] -= s->weight[k];
+            value += scored->weight[k] * over;
+            scored->g[j] += scored->weight[k];
+            scored->g[k] -= scored->weight[k];
         }
     }
-    for (int64_t k = 0; s->n_rest && k < s->n_positives; k++) {
-        const double over = s->rest - s->z[k] + 1;
+    for (int64_t k = 0; scored->n_rest && k < scored->n_positives; k++) {
+        const double over = scored->rest - scored->z[k] + 1;
         if (!(over > 0)) continue;
-        value += s->weight[k] * over * (double)s->n_rest;
-        s->g[k] -= s->weight[k] * (double)s->n_rest;
-        s->rest_g += s->weight[k];
+        value += scored->weight[k] * over * (double)scored->n_rest;
+        scored->g[k] -= scored->weight[k] * (double)scored->n_rest;
+        scored->rest_g += scored->weight[k];
     }
     return value;
 }
@@ -83,48 +85,48 @@ typedef struct side {
  * and that is at least (sum - 1) / n over any part of the values: what lies below is dropped, over and over, until
  * little changes (Michelot, "A finite algorithm for finding the projection of a point onto the canonical simplex of
  * R^n", 1986). Sorting 10^5 values at the start of training took ten times as long as computing them. */
-static void side_filter(side *s) {
+static void side_filter(side *half) {
     const double room = 1e-12; /* rounding must not drop what is positive by a hair */
     double least = -1;
     for (int round = 0; round < 64; round++) {
-        const int64_t before = s->n;
+        const int64_t before = half->n;
         double sum = 0;
         int64_t kept = 0;
-        for (int64_t k = 0; k < s->n; k++) {
-            if (!(s->v[k] > least)) continue;
-            sum += s->v[k];
-            s->v[kept++] = s->v[k];
+        for (int64_t k = 0; k < half->n; k++) {
+            if (!(half->v[k] > least)) continue;
+            sum += half->v[k];
+            half->v[kept++] = half->v[k];
         }
-        s->n = kept;
-        if (!(s->more > least)) s->n_more = 0;
+        half->n = kept;
+        if (!(half->more > least)) half->n_more = 0;
         if (round > 0 && kept > before - before / 8 - 1) break;
-        const double n = (double)(kept + s->n_more);
-        const double next = (sum + (s->n_more ? (double)s->n_more * s->more : 0) - 1) / n;
+        const double n = (double)(kept + half->n_more);
+        const double next = (sum + (half->n_more ? (double)half->n_more * half->more : 0) - 1) / n;
         if (!(n > 0) || !(next - room > least)) break;
         least = next - room;
     }
-    qsort(s->v, (size_t)s->n, sizeof *s->v, descending);
+    qsort(half->v, (size_t)half->n, sizeof *half->v, descending);
 }
 
 /* sum over the side of (v - t)_+ */
-static double above(const side *s, double t) {
-    double sum = s->n_more && s->more > t ? (double)s->n_more * (s->more - t) : 0;
-    for (int64_t k = 0; k < s->n && s->v[k] > t; k++) sum += s->v[k] - t;
+static double above(const side *half, double t) {
+    double sum = half->n_more && half->more > t ? (double)half->n_more * (half->more - t) : 0;
+    for (int64_t k = 0; k < half->n && half->v[k] > t; k++) sum += half->v[k] - t;
     return sum;
 }
 
 /* The t at which that is 1. */
-static double simplex_threshold(const side *s) {
+static double simplex_threshold(const side *half) {
     double sum = 0, count = 0;
-    int pending = s->n_more > 0;
-    for (int64_t k = 0; k < s->n || pending;) {
+    int pending = half->n_more > 0;
+    for (int64_t k = 0; k < half->n || pending;) {
         double next;
-        if (pending && (k == s->n || s->more >= s->v[k])) next = s->more;
-        else next = s->v[k];
+        if (pending && (k == half->n || half->more >= half->v[k])) next = half->more;
+        else next = half->v[k];
         if (count > 0 && (sum - 1) / count >= next) break;
-        if (pending && next == s->more) {
-            sum += (double)s->n_more * s->more;
-            count += (double)s->n_more;
+        if (pending && next == half->more) {
+            sum += (double)half->n_more * half->more;
+            count += (double)half->n_more;
             pending = 0;
         } else {
             sum += next;
@@ -162,18 +164,21 @@ static double balance(const side *u, const side *v, double apart, double low, do
  * score is too large, and no mu too small, for what matters, differences up to mu. The largest values add up to
  * margin / mu, the distance of the sides, and the loss is sum of alpha * margin + mu * (<alpha, u> + <beta, v> -
  * (|alpha|^2 + |beta|^2) / 2). */
-static double margin(fgi_scored *s, double mu) {
-    double best = s->n_rest ? s->rest : -INFINITY, worst = INFINITY;
-    memset(s->g, 0, (size_t)s->n * sizeof *s->g);
-    if (s->n - s->n_positives + s->n_rest == 0 || s->n_positives == 0) return 0;
-    for (int64_t k = 0; k < s->n_positives; k++) worst = fgi_smaller(worst, s->z[k]);
-    for (int64_t k = s->n_positives; k < s->n; k++) best = fgi_larger(best, s->z[k]);
+static double margin(fgi_scored *scored, double mu) {
+    double best = scored->n_rest ? scored->rest : -INFINITY, worst = INFINITY;
+    memset(scored->g, 0, (size_t)scored->n * sizeof *scored->g);
+    if (scored->n - scored->n_positives + scored->n_rest == 0 || scored->n_positives == 0) return 0;
+    for (int64_t k = 0; k < scored->n_positives; k++) worst = fgi_smaller(worst, scored->z[k]);
+    for (int64_t k = scored->n_positives; k < scored->n; k++) best = fgi_larger(best, scored->z[k]);
     const double over = best - worst + 1;
     if (!(over > 0)) return 0;
-    side u = {.v = s->work, .n = s->n - s->n_positives, .more = (s->rest - best) / mu, .n_more = s->n_rest};
-    side v = {.v = s->work + s->capacity, .n = s->n_positives};
-    for (int64_t k = 0; k < u.n; k++) u.v[k] = (s->z[s->n_positives + k] - best) / mu;
-    for (int64_t k = 0; k < v.n; k++) v.v[k] = (worst - s->z[k]) / mu;
+    side u = {.v = scored->work,
+        .n = scored->n - scored->n_positives,
+        .more = (scored->rest - best) / mu,
+        .n_more = scored->n_rest};
+    side v = {.v = scored->work + scored->capacity, .n = scored->n_positives};
+    for (int64_t k = 0; k < u.n; k++) u.v[k] = (scored->z[scored->n_positives + k] - best) / mu;
+    for (int64_t k = 0; k < v.n; k++) v.v[k] = (worst - scored->z[k]) / mu;
     side_filter(&u);
     side_filter(&v);
     double t = simplex_threshold(&u), r = simplex_threshold(&v);
@@ -183,35 +188,35 @@ static double margin(fgi_scored *s, double mu) {
         r = -apart - t;
     }
     double mass = 0, inner = 0;
-    for (int64_t k = 0; k < s->n_positives; k++) {
-        const double at = (worst - s->z[k]) / mu, beta = at - r;
+    for (int64_t k = 0; k < scored->n_positives; k++) {
+        const double at = (worst - scored->z[k]) / mu, beta = at - r;
         if (!(beta > 0)) continue;
-        s->g[k] = -beta;
+        scored->g[k] = -beta;
         inner += beta * (at - 0.5 * beta);
     }
-    for (int64_t k = s->n_positives; k < s->n; k++) {
-        const double at = (s->z[k] - best) / mu, alpha = at - t;
+    for (int64_t k = scored->n_positives; k < scored->n; k++) {
+        const double at = (scored->z[k] - best) / mu, alpha = at - t;
         if (!(alpha > 0)) continue;
-        s->g[k] = alpha;
+        scored->g[k] = alpha;
         mass += alpha;
         inner += alpha * (at - 0.5 * alpha);
     }
-    const double at = (s->rest - best) / mu, rest = at - t;
-    if (s->n_rest && rest > 0) {
-        mass += (double)s->n_rest * rest;
-        inner += (double)s->n_rest * rest * (at - 0.5 * rest);
-        s->rest_g = rest;
+    const double at = (scored->rest - best) / mu, rest = at - t;
+    if (scored->n_rest && rest > 0) {
+        mass += (double)scored->n_rest * rest;
+        inner += (double)scored->n_rest * rest * (at - 0.5 * rest);
+        scored->rest_g = rest;
     }
     return mass * over + mu * inner;
 }
 
-double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *s) {
-    s->rest_g = 0;
-    if (loss == FGI_LOSS_MARGIN) return margin(s, mu);
-    return loss == FGI_LOSS_TRIPLET ? triplet(s) : entropy(s);
+double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *scored) {
+    scored->rest_g = 0;
+    if (loss == FGI_LOSS_MARGIN) return margin(scored, mu);
+    return loss == FGI_LOSS_TRIPLET ? triplet(scored) : entropy(scored);
 }
 
-fgi_rc fgi_loss_of_scores(const fgi_loss_settings *s, int64_t n, const double *scores, int64_t n_positives,
+fgi_rc fgi_loss_of_scores(const fgi_loss_settings *settings, int64_t n, const double *scores, int64_t n_positives,
     const int32_t *positives, const double *weights, double *value, double *gradient, fgi_error *err) {
     fgi_scored l = {0};
     if (!fgi_scored_reserve(&l, n)) {
@@ -227,7 +232,7 @@ fgi_rc fgi_loss_of_scores(const fgi_loss_settings *s, int64_t n, const double *s
         if (p < n_positives && positives[p] == k) p++;
         else fgi_scored_add(&l, (int32_t)k, scores[k]);
     }
-    *value = fgi_loss_evaluate(s->loss, s->mu, &l);
+    *value = fgi_loss_evaluate(settings->loss, settings->mu, &l);
     for (int64_t k = 0; gradient && k < n; k++) gradient[l.labels[k]] = l.g[k];
     fgi_scored_free(&l);
     return FGI_OK;

@@ -2,8 +2,8 @@
 #include "learn/losses/losses.h"
 #include <string.h>
 
-void fgi_loss_defaults(fgi_loss_settings *s) {
-    *s = (fgi_loss_settings){.loss = FGI_LOSS_ENTROPY,
+void fgi_loss_defaults(fgi_loss_settings *settings) {
+    *settings = (fgi_loss_settings){.loss = FGI_LOSS_ENTROPY,
         .method = FGI_LOSS_EXACT,
         .mu = 1,
         .want = 100,
@@ -55,34 +55,34 @@ void fgi_losses_free(fgi_losses *l) {
     free(l);
 }
 
-static fgi_rc check_settings(const fgi_loss_settings *s, fgi_error *err) {
-    const char *wrong = s->loss < 0 || s->loss > FGI_LOSS_TRIPLET ? "there is no such loss"
-        : s->method < 0 || s->method > FGI_LOSS_DECOMPOSED        ? "there is no such method"
-        : !(s->mu > 0) || !isfinite(s->mu)                        ? "mu must be positive"
-        : s->want < 1                                             ? "want must be at least 1"
-        : s->probes < 0                                           ? "probes must not be negative"
-        : s->candidates < 0                                       ? "candidates must not be negative"
-        : s->rest < 0 || s->rest > FGI_REST_MOMENTS               ? "there is no such rest"
-        : s->blocks < 1                                           ? "blocks must be at least 1"
-        : s->rounds < 1                                           ? "rounds must be at least 1"
-        : s->keep < 0                                             ? "keep must not be negative"
-        : s->together && !s->joined                               ? "blocks that are searched together are joined"
-        : !(s->threshold >= 0)                                    ? "threshold must not be negative"
-        : s->threads < 1                                          ? "threads must be at least 1"
-                                                                  : NULL;
+static fgi_rc check_settings(const fgi_loss_settings *settings, fgi_error *err) {
+    const char *wrong = settings->loss < 0 || settings->loss > FGI_LOSS_TRIPLET ? "there is no such loss"
+        : settings->method < 0 || settings->method > FGI_LOSS_DECOMPOSED        ? "there is no such method"
+        : !(settings->mu > 0) || !isfinite(settings->mu)                        ? "mu must be positive"
+        : settings->want < 1                                                    ? "want must be at least 1"
+        : settings->probes < 0                                                  ? "probes must not be negative"
+        : settings->candidates < 0                                              ? "candidates must not be negative"
+        : settings->rest < 0 || settings->rest > FGI_REST_MOMENTS               ? "there is no such rest"
+        : settings->blocks < 1                                                  ? "blocks must be at least 1"
+        : settings->rounds < 1                                                  ? "rounds must be at least 1"
+        : settings->keep < 0                                                    ? "keep must not be negative"
+        : settings->together && !settings->joined ? "blocks that are searched together are joined"
+        : !(settings->threshold >= 0)             ? "threshold must not be negative"
+        : settings->threads < 1                   ? "threads must be at least 1"
+                                                  : NULL;
     return wrong ? fgi_fail(err, FGI_BAD_ARGUMENT, -1, "%s", wrong) : FGI_OK;
 }
 
-fgi_rc fgi_losses_create(const fgi_loss_settings *s, fgi_losses **out, fgi_error *err) {
-    fgi_rc rc = check_settings(s, err);
+fgi_rc fgi_losses_create(const fgi_loss_settings *settings, fgi_losses **out, fgi_error *err) {
+    fgi_rc rc = check_settings(settings, err);
     if (rc) return rc;
     fgi_losses *l = fgi_calloc(1, sizeof *l);
     if (!l) return fgi_no_memory(err);
-    l->s = *s;
+    l->s = *settings;
     l->kernels = fgi_kernels_get();
-    l->pool = fgi_pool_create(s->threads);
-    l->threads = l->pool ? s->threads : 1;
-    l->rng.state = s->seed;
+    l->pool = fgi_pool_create(settings->threads);
+    l->threads = l->pool ? settings->threads : 1;
+    l->rng.state = settings->seed;
     l->scratch = fgi_calloc(l->threads, sizeof *l->scratch);
     if (!l->scratch) {
         fgi_losses_free(l);
@@ -151,9 +151,9 @@ typedef struct run {
 /* The non-zero gradients into the thread's list. */
 static void keep_gradient(fgi_losses *l, int64_t i, int worker) {
     fgi_loss_scratch *w = &l->scratch[worker];
-    const fgi_scored *s = &w->scored;
-    if (w->n + s->n > w->capacity) {
-        const int64_t capacity = 2 * (w->n + s->n) + 64;
+    const fgi_scored *scored = &w->scored;
+    if (w->n + scored->n > w->capacity) {
+        const int64_t capacity = 2 * (w->n + scored->n) + 64;
         if (!fgi_resize(&w->labels, capacity, sizeof *w->labels) ||
             !fgi_resize(&w->values, capacity, sizeof *w->values)) {
             w->failed = 1;
@@ -164,10 +164,10 @@ static void keep_gradient(fgi_losses *l, int64_t i, int worker) {
     }
     l->owner[i] = worker;
     l->at[i] = w->n;
-    for (int64_t k = 0; k < s->n; k++) {
-        if (s->g[k] == 0) continue;
-        w->labels[w->n] = s->labels[k];
-        w->values[w->n++] = (float)s->g[k];
+    for (int64_t k = 0; k < scored->n; k++) {
+        if (scored->g[k] == 0) continue;
+        w->labels[w->n] = scored->labels[k];
+        w->values[w->n++] = (float)scored->g[k];
     }
     l->size[i] = w->n - l->at[i];
 }

@@ -20,15 +20,15 @@ typedef struct fgi_scored {
     double *work;  /* 2 x capacity */
 } fgi_scored;
 
-int fgi_scored_reserve(fgi_scored *s, int64_t n); /* keeps what is there; 0: out of memory */
-void fgi_scored_free(fgi_scored *s);
-static inline void fgi_scored_add(fgi_scored *s, int32_t label, double z) {
-    s->labels[s->n] = label;
-    s->z[s->n++] = z;
+int fgi_scored_reserve(fgi_scored *scored, int64_t n); /* keeps what is there; 0: out of memory */
+void fgi_scored_free(fgi_scored *scored);
+static inline void fgi_scored_add(fgi_scored *scored, int32_t label, double z) {
+    scored->labels[scored->n] = label;
+    scored->z[scored->n++] = z;
 }
 
-/* The loss at these scores; s->g gets its gradient. */
-double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *s);
+/* The loss at these scores; scored->g gets its gradient. */
+double fgi_loss_evaluate(int32_t loss, double mu, fgi_scored *scored);
 
 /* A thread's working memory. */
 typedef struct fgi_loss_scratch {
