@@ -15,11 +15,12 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 RETRIES = 3  # tries of a job whose worker was lost or raised something that may pass
+CONNECT = 10.0  # seconds in which a scheduler has to answer
 PATIENCE = 60.0  # seconds without a single worker before we give up: Dask itself would wait for ever
 
 
 @contextmanager
-def client_of(cluster: Any, security: Any = None, timeout: float = 10.0) -> Iterator[Any]:
+def client_of(cluster: Any, security: Any = None, timeout: float | None = None) -> Iterator[Any]:
     """A Dask client: the one given, or one for the address of a scheduler ("tcp://host:8786"), closed in the end.
 
     `security` (a distributed.Security) has the certificates for an address that begins with tls://.
@@ -37,7 +38,7 @@ def client_of(cluster: Any, security: Any = None, timeout: float = 10.0) -> Iter
         raise SettingsError('a cluster needs Dask: pip install "fginfer[dask]"') from None
     reason = None
     try:
-        client = Client(cluster, timeout=timeout, security=security)  # type: ignore[no-untyped-call, unused-ignore]
+        client = Client(cluster, timeout=CONNECT if timeout is None else timeout, security=security)  # type: ignore[no-untyped-call, unused-ignore]
     except (OSError, ValueError, TypeError) as error:  # a TypeError: tls:// without certificates
         reason = " ".join(str(error).split())
     if reason is not None:

@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as until_shown:
         with Terminal() as terminal:
             logger.setLevel(logging.WARNING if args.quiet else logging.INFO)
-            method = args.method or default_method()
+            method = "parts" if _in_parts(args) else args.method or default_method()
             logger.info(start_line(__version__, method, args.threads, args.seed))
             graph, evidence = _load(args)
             logger.info(_model_line(args, graph))
@@ -263,6 +263,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     return options | {"presolve": False} if args.no_presolve else options
 
 
+def _in_parts(args: argparse.Namespace) -> bool:
+    return args.parts is not None or args.scheduler is not None or (args.model != "-" and Path(args.model).is_dir())
+
+
 def _make_solver(
     args: argparse.Namespace, method: str, graph: FactorGraph, cutoff: float | None, start: float
 ) -> Solver:
@@ -270,10 +274,9 @@ def _make_solver(
     memory = args.max_memory if takes_turns else None
     plan = PartsPlan(args.parts, args.scheduler, None, args.checkpoint, args.resume, memory=memory)
     plan.check()
-    in_parts = args.parts is not None or args.scheduler is not None or isinstance(graph, Sharded)
-    if args.checkpoint is not None and not in_parts:
+    if args.checkpoint is not None and not _in_parts(args):
         raise SettingsError("a checkpoint is of a solve in parts: say how many with --parts")
-    make = partial(PartsSolver, plan=plan) if in_parts else Solver
+    make = partial(PartsSolver, plan=plan) if _in_parts(args) else Solver
     return make(
         graph,
         method=args.method if isinstance(make, partial) else method,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pickle
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Lock
 from time import sleep
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from fginfer.cluster import Watch, check_workers
 from fginfer.core import clock
 from fginfer.core.door import VERSION
-from fginfer.errors import FginferError, SettingsError
+from fginfer.errors import FginferError, SettingsError, SolverError
 from fginfer.parts.crew import Ask, PartsLost, make_part
 from fginfer.parts.part import Part
 from fginfer.parts.rules import RULES
@@ -70,12 +70,6 @@ def forget_there(run: str) -> None:
         del _HERE[key]
 
 
-def _version() -> str:
-    from fginfer.core.door import VERSION
-
-    return VERSION
-
-
 class DaskCrew:
     """`shard` makes a part; with `travels` it does so on the worker, else here, and the part is sent."""
 
@@ -90,22 +84,54 @@ class DaskCrew:
             check_travels(shard)
         check_workers(client)
         check_versions(client)
+        self._able = {
+            worker: True for worker in client.nthreads()
+        }  # those that were looked at: have they this fginfer?
         self._watch, self._looked = Watch(client), clock.now()
         self._place: dict[int, str] = {}
         self._making: dict[int, Any] = {}
         self._futures: dict[int, Any] = {}
         self._answers: dict[int, Any] = {}
-        self._asked, self._slowest, self._turn = clock.now(), 0.0, 0
+        self._asked, self._slowest, self._turn, self._is_round = clock.now(), 0.0, 0, False
         self._stalled: set[str] = set()
+        self._losses = dict.fromkeys(range(n_parts), 0)  # workers of each part that were lost since it did a round
         self._ship_seconds = 0.0
-        self._make(range(n_parts))
+        with self._reaching():
+            self._make(range(n_parts))
 
     # -- places ------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """SolverError where the scheduler is no more. With it everything is lost that its workers had."""
+        try:
+            yield
+        except (FginferError, MemoryError, PartsLost):
+            raise
+        except Exception as error:
+            if not self._is_cut_off():
+                raise
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise SolverError(f"the Dask scheduler can no longer be reached ({reason})") from None
+
+    def _is_cut_off(self) -> bool:
+        if self._client.status != "running":
+            return True
+        try:
+            self._client.nthreads()
+        except Exception:
+            return True
+        return False
+
     def _workers(self) -> list[str]:
-        """The addresses of those that can work."""
-        known = self._client.nthreads()
-        return [w for w in sorted(known) if w not in self._stalled] or sorted(known)
+        """The addresses of those that can work. One that has come late is asked which fginfer it has."""
+        known = sorted(self._client.nthreads())
+        new = [w for w in known if w not in self._able]
+        if new:
+            said = versions(self._client, new)
+            self._able |= {w: version == VERSION for w, version in said.items() if isinstance(version, str)}
+        able = [w for w in known if self._able.get(w)]
+        return [w for w in able if w not in self._stalled] or able
 
     def _make(self, numbers: Any) -> None:
         """Makes parts where fewest are, one after the other so that no more than one is here at a time."""
@@ -121,9 +147,18 @@ class DaskCrew:
             self._place[number] = address
             shard: Any = self._shard
             if not self._travels:
-                [shard] = self._client.scatter([self._shard(number)], workers=[address], hash=False)
+                shard = self._sent(self._shard(number), address)
             self._making[number] = self._submit(make_there, number, address, shard, self._options)
         self._ship_seconds += clock.now() - began
+
+    def _sent(self, shard: Shard, address: str) -> Any:
+        """A shard on a worker. Where that has just died the next look will say so."""
+        try:
+            return self._client.scatter([shard], workers=[address], hash=False)[0]
+        except Exception:
+            if address in self._client.nthreads():
+                raise
+            return None
 
     def _submit(self, function: Any, number: int, address: str, *given: Any) -> Any:
         name = f"{given[0] if function is ask_there else 'make'}-part-{number}-{secrets.token_hex(6)}"
@@ -134,7 +169,11 @@ class DaskCrew:
     # -- questions ---------------------------------------------------------------------------------------------
 
     def begin(self, ask: Ask) -> None:
-        self._answers = {}
+        with self._reaching():
+            self._begin(ask)
+
+    def _begin(self, ask: Ask) -> None:
+        self._answers, self._is_round = {}, ask.what == "round"
         for number, making in list(self._making.items()):  # made before they are asked
             self._wait_for(number, making)
         self._futures = {
@@ -145,14 +184,24 @@ class DaskCrew:
     def _wait_for(self, number: int, making: Any) -> None:
         while self._place[number] in self._client.nthreads():
             if making.done():
-                with suppress(TimeoutError):
+                try:
                     making.result(timeout=_LOOK)
                     del self._making[number]
                     return
+                except TimeoutError:
+                    pass
+                except (FginferError, MemoryError):
+                    raise
+                except Exception:  # a worker that dies takes with it what was on its way
+                    if self._place[number] in self._client.nthreads():
+                        raise
             sleep(0.002)
 
     def wait(self, seconds: float) -> dict[int, Any] | None:
-        deadline = clock.now() + seconds
+        with self._reaching():
+            return self._wait(clock.now() + seconds)
+
+    def _wait(self, deadline: float) -> dict[int, Any] | None:
         while self._futures:
             for number, future in list(self._futures.items()):
                 if future.done():
@@ -165,6 +214,8 @@ class DaskCrew:
                 return None
             sleep(0.001)
         self._slowest = max(self._slowest, clock.now() - self._asked)
+        if self._is_round:
+            self._losses = dict.fromkeys(self._losses, 0)
         return self._answers
 
     def _take(self, number: int, future: Any) -> None:
@@ -207,11 +258,21 @@ class DaskCrew:
         for number in numbers:
             self._place.pop(number, None)
             self._making.pop(number, None)
+            self._losses[number] += 1
+        self._check_losses()
         for number in self._too_many(len(numbers)):
             self._place.pop(number)
             numbers = [*numbers, number]
         self._make(sorted(numbers))
         raise PartsLost
+
+    def _check_losses(self) -> None:
+        """SolverError for parts whose workers die again and again: new ones would do the same for ever."""
+        often = [str(p) for p, n in self._losses.items() if n > RULES.most_losses]
+        if often:
+            of = f"part {often[0]}" if len(often) == 1 else f"parts {', '.join(often)}"
+            again = f"{RULES.most_losses + 1} workers were lost one after the other before a round was done"
+            raise SolverError(f"{of}: {again}; has a worker the memory for it?")
 
     def _too_many(self, homeless: int) -> list[int]:
         """Parts of workers that have more than their share."""
@@ -226,9 +287,10 @@ class DaskCrew:
 
     def invite(self) -> None:
         """PartsLost where workers have come that have no parts, and others have several: parts move to them."""
-        idle = set(self._workers()) - set(self._place.values())
-        if idle and (moved := self._too_many(0)):
-            self._lose(moved)
+        with self._reaching():
+            idle = set(self._workers()) - set(self._place.values())
+            if idle and (moved := self._too_many(0)):
+                self._lose(moved)
 
     def close(self) -> None:
         with suppress(Exception):
@@ -240,9 +302,21 @@ class DaskCrew:
         return {"workers": float(len(set(self._place.values()))), "ship_seconds": self._ship_seconds}
 
 
+def versions(client: Any, workers: list[str] | None = None) -> dict[str, str | Exception]:
+    """Which fginfer workers have, by their addresses; what went wrong, for those that cannot say."""
+
+    def version() -> str:  # a function inside a function travels by value, so it arrives everywhere
+        from fginfer.core.door import VERSION
+
+        return VERSION
+
+    found: dict[str, str | Exception] = client.run(version, workers=workers, on_error="return")
+    return found
+
+
 def check_versions(client: Any) -> None:
     """SettingsError for a worker with another fginfer."""
-    for worker, version in client.run(_version).items():
+    for worker, version in versions(client).items():
         if version != VERSION:
             raise SettingsError(f"the Dask worker {worker} has fginfer {version}, this is {VERSION}; install the same")
 

@@ -29,7 +29,8 @@ class PartsEngine:
         self.settings, self._crew, self._keeper, self._model = settings, crew, keeper, model
         self._start = settings.start_time if settings.start_time >= 0 else clock.now()
         floor: Callable[[float], float] | None = None if model is None else model.floor
-        target = Target(settings.gap, settings.cutoff, settings.max_iterations, settings.seed, sweeps, floor)
+        score = None if model is None else model.score
+        target = Target(settings.gap, settings.cutoff, settings.max_iterations, settings.seed, sweeps, floor, score)
         self.rounds = Rounds(crew.n_parts, target, keeper, lambda: clock.now() - self._start)
         self._script: Script = self.rounds.script()
         self._offer: NDArray[np.int32] | None = None
@@ -95,16 +96,14 @@ class PartsEngine:
 
     def prepare(self) -> None:
         """Has every part made and checked, before any work."""
-        script = self._script
         while not self.rounds.facts:
-            ask = script.send(cast(Any, self._answers))
+            ask = self._script.send(cast(Any, self._answers))
             assert ask is not None
-            if ask.what != "facts":
-                self._crew.begin(ask)
-                self._waiting = True
-                return
+            self._answers = None
             self._crew.begin(ask)
-            self._answers = self._crew.wait(inf)
+            self._waiting = True
+            if ask.what == "facts":
+                self._wait(inf)
         self._first_round = clock.now() - self._start
 
     def close(self) -> None:
@@ -128,8 +127,6 @@ class PartsEngine:
         r = self.rounds
         labels = r.labels()
         score = r.found.score
-        if labels is not None and self._model is not None:
-            score = self._model.score(labels)
         events = np.array(r.found.events, EVENT) if r.found.events else np.zeros(0, EVENT)
         bound = max(r.found.bound, score) if labels is not None else r.found.bound
         status = r.proof() or self._ended or "running"
@@ -164,19 +161,25 @@ class PartsEngine:
 
     def offer(self, labels: NDArray[np.int32]) -> None:
         """Kept if it is better than what is known."""
-        if not self.rounds.facts:
-            self.prepare()
         if self._waiting:
             self._wait(inf)
-        for ask in (script := self.rounds.offer(labels)):
-            assert ask is not None
-            self._crew.begin(ask)
-            answers = self._crew.wait(inf)
-            assert answers is not None
+        while not self._has_offered(labels):
+            self._go_back()
+
+    def _has_offered(self, labels: NDArray[np.int32]) -> bool:
+        """False after a fault."""
+        script, answers = self.rounds.offer(labels), None
+        while True:
             try:
-                script.send(answers)
+                ask = script.send(cast(Any, answers))
+                assert ask is not None
+                self._crew.begin(ask)
+                answers = self._crew.wait(inf)
             except StopIteration:
-                return
+                return True
+            except PartsLost:
+                self.faults += 1
+                return False
 
     def warm_start(self, messages: NDArray[np.float64]) -> bool:
         """Messages of a whole model fit no part."""

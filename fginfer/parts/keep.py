@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.archives import load_arrays, write_arrays
+from fginfer.core import clock
 from fginfer.errors import FormatError, SettingsError, UnwritableError
+from fginfer.parts.rules import RULES
 from fginfer.replacing import replacing
 
-_VERSION = 1
+_VERSION = 2
 _LATEST = "latest.npz"
 
 
@@ -30,6 +32,7 @@ class Kept:
     window_bound: float
     kick: float
     last_kick: float
+    width: int
     bound: float
     score: float
     counts: list[NDArray[np.int64]]
@@ -37,11 +40,15 @@ class Kept:
 
 
 class Keeper:
-    """Keeps rounds in a folder of its own that goes in the end, or in one that is given and stays."""
+    """Keeps rounds in a folder of its own that goes in the end, or in one that is given and stays.
 
-    def __init__(self, folder: str | None, every: int, mark: dict[str, int], resume: bool = False) -> None:
+    Parts go on from a state as they would have without it, so which rounds are kept changes no answer, and time may
+    choose them: slow rounds are kept more often, and keeping takes no more than a small part of the time."""
+
+    def __init__(self, folder: str | None, every: int | None, mark: dict[str, int], resume: bool = False) -> None:
         self._every, self._mark, self._stays = every, mark, folder is not None
         self.kept: Kept | None = None
+        self._kept_at, self._took = clock.now(), 0.0
         try:
             self._folder = Path(mkdtemp(prefix="fginfer-parts-")) if folder is None else Path(folder)
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -57,8 +64,17 @@ class Keeper:
             self.kept = None  # nothing was kept before the run ended: it begins anew
 
     def is_due(self, number: int) -> bool:
-        """Whether this round is one to keep."""
-        return number % self._every == 0
+        """Whether this round is one to keep. What follows, up to `seal`, counts as the time that takes."""
+        now = clock.now()
+        since = now - self._kept_at
+        if self._every is not None:
+            due = number % self._every == 0
+        else:
+            due = number % RULES.keep_every == 0 or since > RULES.keep_seconds
+            due = due and since > RULES.keep_share * self._took
+        if due:
+            self._kept_at = now
+        return due
 
     def put(self, number: int, part: int, state: NDArray[np.float64]) -> None:
         """The state of a part after a round."""
@@ -68,7 +84,7 @@ class Keeper:
         """All parts are there: from now on this is the round to go back to."""
         old, self.kept = self.kept, kept
         arrays: dict[str, Any] = {
-            "round": np.array([_VERSION, kept.number, kept.join_at, kept.window_at]),
+            "round": np.array([_VERSION, kept.number, kept.join_at, kept.window_at, kept.width]),
             "values": np.array([kept.window_bound, kept.kick, kept.last_kick, kept.bound, kept.score]),
             "mark": np.array([self._mark[name] for name in sorted(self._mark)], np.int64),
         }
@@ -79,6 +95,8 @@ class Keeper:
             for p in range(len(kept.counts)):
                 with suppress(OSError):
                     self._state(old.number, p).unlink()
+        now = clock.now()
+        self._kept_at, self._took = now, now - self._kept_at
 
     def state(self, part: int, size: int) -> NDArray[np.float64]:
         """The state of a part in the kept round."""
@@ -112,9 +130,10 @@ class Keeper:
         path = self._folder / _LATEST
         arrays = load_arrays(path, "a checkpoint", float("inf"), lambda arrays: True)
         try:
-            version, number, join_at, window_at = (int(x) for x in arrays["round"])
+            version, *counted = (int(x) for x in arrays["round"])
             if version != _VERSION:
                 raise ValueError("it was written by another fginfer")
+            number, join_at, window_at, width = counted
             window, kick, last_kick, bound, score = (float(x) for x in arrays["values"])
             found = dict(zip(sorted(self._mark), arrays["mark"].tolist(), strict=True))
         except (KeyError, ValueError, TypeError) as error:
@@ -125,4 +144,4 @@ class Keeper:
         n = self._mark["parts"]
         counts = [arrays[f"counts{p}"] for p in range(n)]
         labels = [arrays[f"labels{p}"] for p in range(n)] if "labels0" in arrays else None
-        return Kept(number, join_at, window_at, window, kick, last_kick, bound, score, counts, labels)
+        return Kept(number, join_at, window_at, window, kick, last_kick, width, bound, score, counts, labels)

@@ -83,6 +83,7 @@ class Part:
         if asleep is not None and asleep.labels is not None:
             self._labels = asleep.labels.astype(np.int32)
         self._strip: _Strip | None = None
+        self._strip_size = 0, 0
         self._target = -1  # iterations at which the round under way ends; -1: none is under way
         self._error = 0.0  # what rounding took from the unary scores of this round
 
@@ -187,8 +188,8 @@ class Part:
         return self._model.score(self._labels)
 
     def _near(self, width: int, most: int) -> _Strip:
-        if self._strip is None:
-            self._strip = _Strip(self._model, self.n_border, width, most)
+        if self._strip is None or self._strip_size != (width, most):
+            self._strip, self._strip_size = _Strip(self._model, self.n_border, width, most), (width, most)
         return self._strip
 
     def score_of(self, labels: Labels) -> float:
@@ -236,7 +237,7 @@ class _Strip:
         for _ in range(width):
             wider = near.copy()
             wider[_scopes(a, begin, touched)] = True
-            if a.cards[wider].sum(dtype=np.int64) > most:
+            if a.cards[wider].sum(dtype=np.int64) > most or (wider == near).all():
                 break
             near, touched = wider, _touching(a, begin, wider)
         self.inside = np.flatnonzero(near)

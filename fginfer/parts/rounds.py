@@ -36,6 +36,7 @@ class Target:
     seed: int
     sweeps: int  # iterations of a part in a round
     floor: Callable[[float], float] | None = None  # the largest score that can occur up to a bound
+    score: Callable[[NDArray[np.int32]], float] | None = None  # of the whole, summed as one process sums it
 
 
 @dataclass
@@ -63,14 +64,18 @@ class Rounds:
 
     def __init__(self, n_parts: int, target: Target, keeper: Keeper | None, clock: Callable[[], float]) -> None:
         self.n_parts, self.target, self._keeper, self._clock = n_parts, target, keeper, clock
-        self.found, self.number = Found(), 0
+        self.found = Found()
         self.facts: list[PartFacts] = []
         self.unit = 0.0
         self.work_seconds = 0.0
         self.border_bytes = 0
         self._has_begun = False
-        self._join_at, self.window, self._kick_is_due = RULES.join_first, Window(), False
+        self._begin_anew()
         self.seams: Seams
+
+    def _begin_anew(self) -> None:
+        self.number, self._join_at, self.window, self._kick_is_due = 0, RULES.join_first, Window(), False
+        self._width = RULES.strip_width
 
     # -- the script --------------------------------------------------------------------------------------------
 
@@ -85,7 +90,7 @@ class Rounds:
         elif self._has_begun:  # parts that were not lost know what they did; all begin anew together
             yield self._all("restart")
             self.seams = Seams(self.facts)
-            self.number, self._join_at, self.window, self._kick_is_due = 0, RULES.join_first, Window(), False
+            self._begin_anew()
         status, self._has_begun = None, True
         while status is None:
             reports = yield Ask("round", {p: (self.seams.multipliers(p), self.target.sweeps) for p in self._parts})
@@ -180,8 +185,8 @@ class Rounds:
     def _join(self, border: list[NDArray[np.int32]]) -> Script:
         """One labeling out of the parts' own, chosen anew around the separators."""
         agreed = self.seams.agree(border)
-        most = RULES.strip_entries // self.n_parts
-        pieces = yield Ask("strip", {p: (agreed[p], RULES.strip_width, most) for p in self._parts})
+        size = self._width, RULES.strip_entries // self.n_parts
+        pieces = yield Ask("strip", {p: (agreed[p], *size) for p in self._parts})
         numbers, arrays, labels = merged([pieces[p] for p in self._parts])
         chosen = labels
         if len(numbers):
@@ -191,14 +196,20 @@ class Rounds:
                 else:
                     chosen = step
         at = {p: np.searchsorted(numbers, pieces[p].variables) for p in self._parts}
-        scores = yield Ask("settle", {p: (chosen[at[p]], RULES.strip_width, most) for p in self._parts})
+        scores = yield Ask("settle", {p: (chosen[at[p]], *size) for p in self._parts})
         total = fsum(scores.values()) if -inf not in scores.values() else -inf
+        # What is left to choose may have no allowed labeling, given labels farther away: next time more is chosen anew.
+        self._width = RULES.strip_width if total > -inf else min(self._width * RULES.strip_wider, RULES.strip_entries)
         if total > max(self.found.score, self.target.cutoff):
             committed = yield self._all("commit")
             self._improve(total, [committed[p] for p in self._parts], "parts")
         return ""
 
     def _improve(self, score: float, labels: list[NDArray[Any]], by: str) -> None:
+        if self.target.score is not None:
+            score = self.target.score(assemble(self.facts, self.seams.n_variables, labels))
+            if not score > max(self.found.score, self.target.cutoff):
+                return
         self.found.score, self.found.labels, self.found.by = score, labels, by
         self.found.bound = self._no_more_than(self.found.bound)
         self._event()
@@ -237,6 +248,7 @@ class Rounds:
                 w.bound,
                 w.kick,
                 w.last_kick,
+                self._width,
                 found.bound,
                 found.score,
                 self.seams.counts,
@@ -250,7 +262,7 @@ class Rounds:
         self.seams.counts = kept.counts
         for p in self._parts:
             yield Ask("restore", {p: (self.seams.multipliers(p), self._keeper.state(p, self.facts[p].n_state))})
-        self.number, self._join_at = kept.number, kept.join_at
+        self.number, self._join_at, self._width = kept.number, kept.join_at, kept.width
         self.window, self._kick_is_due = Window(kept.window_bound, kept.window_at, kept.kick, kept.last_kick), False
         if kept.bound < self.found.bound or kept.score > self.found.score:
             self.found.bound = min(kept.bound, self.found.bound)

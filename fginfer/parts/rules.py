@@ -15,6 +15,7 @@ class PartRules(NamedTuple):
     join_first: int = 1  # round: labels are joined for the first time after it
     join_growth: float = 1.25  # ratio: rounds between two joins, so that joining is a fixed part of the work
     strip_width: int = 2  # factors: variables so near to a separator are labelled again when parts are joined
+    strip_wider: int = 2  # ratio: the next strip, where the labels that came of this one are forbidden
     strip_entries: int = 1 << 21  # labels: of a wider strip than this the outer variables are left out
     strip_sweeps: int = 40  # iterations of trws on the strip
     strip_search: int = 60  # iterations of search after them
@@ -25,11 +26,14 @@ class PartRules(NamedTuple):
     kick_less: float = 0.8  # ratio: the next one, where the one before has gained too little
     kick_least: float = 0.02  # part of the gap: no smaller ones are tried
     keep_every: int = 64  # rounds between two that are kept, to go back to after a fault
+    keep_seconds: float = 15.0  # seconds: where so many rounds take longer than this, one is kept sooner
+    keep_share: float = 20.0  # ratio: between two kept rounds passes so many times the time that keeping takes
     slice_seconds: float = 0.05  # seconds: the clock is looked at so often inside a part
     balance: float = 1.05  # ratio: no part of a split by growth is larger than the mean by more than this
     smoothing: int = 4  # passes over the separators of a split by growth
     spool_bytes: int = 1 << 20  # bytes of a part's text that are held before they are written, where a file is cut
     spool_functions: int = 1 << 16  # functions whose scopes are Python numbers at a time, where a file is cut
+    most_losses: int = 4  # workers of a part that may be lost before it has done a round; one more ends the solve
     stalled_seconds: float = 60.0  # a worker may count as stalled after so many seconds without an answer
     stalled_ratio: float = 20.0  # a stalled worker took so many times as long as the slowest of the others, too
 

@@ -16,6 +16,7 @@ from fginfer.core.arrays import ModelArrays
 from fginfer.engine import Settings, check_settings
 from fginfer.errors import SettingsError
 from fginfer.graph import FactorGraph
+from fginfer.lower import Lowered
 from fginfer.options import is_number, unknown_option
 from fginfer.parts.crew import PartsCrew, SerialCrew, ThreadCrew, TurnsCrew, available_threads
 from fginfer.parts.engine import PartsEngine
@@ -23,7 +24,7 @@ from fginfer.parts.keep import Keeper
 from fginfer.parts.plan import PartsPlan
 from fginfer.parts.rules import RULES
 from fginfer.parts.sharded import Sharded
-from fginfer.parts.split import Cut, owners_of
+from fginfer.parts.split import Cut, owners_of, with_auxiliary
 from fginfer.result import Result
 from fginfer.solver import Solver
 
@@ -68,6 +69,10 @@ class PartsSolver(Solver):
         graph: Any = self.graph
         return graph.check_labels(labels) if isinstance(graph, Sharded) else super()._check_labels(labels)
 
+    def _lower(self, graph: FactorGraph) -> Lowered:
+        """All constraints become tables, of which each part has some."""
+        return graph.lowered()
+
     def _begin_engine(self) -> None:
         graph: Any = self.graph
         if isinstance(graph, Sharded):
@@ -90,7 +95,10 @@ class PartsSolver(Solver):
     def _make_engine(self, graph: FactorGraph, settings: Settings) -> Any:
         check_parts_options(settings)
         arrays = ModelArrays.of_model(graph.snapshot())
-        cut = Cut(arrays, owners_of(arrays, self._n_parts(graph, settings)))
+        parts = self._n_parts(graph, settings)
+        if self._lowered is not None:
+            parts = with_auxiliary(arrays, parts, len(self._lowered.cards))
+        cut = Cut(arrays, owners_of(arrays, parts))
         model = graph.snapshot()
         crew = make_crew(self.plan, cut.n_parts, cut.shard, settings)
         return make_engine(self.plan, crew, settings, model, {"factors": model.n_factors})

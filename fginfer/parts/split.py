@@ -38,6 +38,20 @@ def owners_of(arrays: ModelArrays, parts: Any) -> Owner:
     return numbers.astype(np.int32)
 
 
+def with_auxiliary(arrays: ModelArrays, parts: Any, n: int) -> Any:
+    """Parts that are given for the first n variables, for all: auxiliary ones go where a neighbour is."""
+    given = np.asarray(parts) if not is_number(parts) and np.ndim(parts) == 1 else np.zeros(0)
+    if given.shape != (n,) or given.dtype.kind not in "iu" or len(arrays.cards) == n:
+        return parts  # a number of parts, or what owners_of refuses
+    out = np.append(given.astype(np.int64), np.full(len(arrays.cards) - n, -1))
+    links = _links(arrays).tocoo()
+    while True:
+        new = (out[links.row] < 0) & (out[links.col] >= 0)
+        if not new.any():
+            return np.maximum(out, 0)
+        np.maximum.at(out, links.row[new], out[links.col[new]])
+
+
 # -- grids -----------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import distributed
 import numpy as np
 import pytest
 
-from fginfer import FactorGraph, FormatError, Potts, SettingsError, Shard, Sharded, solve
+from fginfer import FactorGraph, FormatError, Potts, SettingsError, Shard, Sharded, SolverError, solve
 from fginfer.core.arrays import ModelArrays
 from fginfer.parts import dask_crew
 from fginfer.parts.plan import PartsPlan
@@ -52,6 +52,7 @@ def test_the_answer_is_that_of_one_process(client, tmp_path: Path) -> None:
 
 
 def test_errors_come_before_any_work(client, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("fginfer.cluster.CONNECT", 0.5)
     with pytest.raises(SettingsError, match="no scheduler at"):
         solve(grid(), client="tcp://127.0.0.1:1", parts=2)
     with pytest.raises(SettingsError, match="Client or an address"):
@@ -155,6 +156,51 @@ def test_a_stalled_worker_is_worked_around(monkeypatch) -> None:
     assert result.statistics["faults"] == 1
     assert result.statistics["workers"] == 1
     assert (result.bound, result.labels.tobytes()) == (here.bound, here.labels.tobytes())
+
+
+@pytest.mark.parametrize("times", [1, 99])
+def test_parts_that_are_lost_before_the_first_round(client, monkeypatch, times: int) -> None:
+    take, lost = dask_crew.DaskCrew._take, []
+
+    def lose(crew: dask_crew.DaskCrew, number: int, future: distributed.Future) -> None:
+        if number == 1 and len(lost) < times:
+            lost.append(number)
+            crew._lose([number])
+        take(crew, number, future)
+
+    monkeypatch.setattr(dask_crew.DaskCrew, "_take", lose)
+    graph, settings = grid(), {"gap": 0.0, "max_iterations": 4}
+    if times == 1:
+        found = solve(graph, parts=3, client=client, **settings)
+        assert (found.statistics["faults"], found.bound) == (1, solve(graph, parts=3, **settings).bound)
+    else:
+        with pytest.raises(SolverError, match="part 1: 5 workers were lost one after the other"):
+            solve(graph, parts=3, client=client, **settings)
+
+
+def test_a_scheduler_that_is_lost() -> None:
+    with distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as cluster, CLIENT(cluster) as client:
+        solver = PartsSolver(grid(), PartsPlan(2, client=client), gap=0.0)
+        solver.run(iterations=2)
+        client.close()
+        with pytest.raises(SolverError, match="the Dask scheduler can no longer be reached"):
+            solver.run(iterations=2)
+        assert solver.result().bound >= solver.result().score > -np.inf  # what was found is not lost
+        solver.close()
+
+
+def test_a_late_worker_with_another_fginfer_gets_nothing(monkeypatch) -> None:
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as cluster,
+        CLIENT(cluster) as client,
+        PartsSolver(grid(), PartsPlan(4, client=client, keep_every=2), gap=0.0, max_iterations=6) as solver,
+    ):
+        solver.run(iterations=1)
+        monkeypatch.setattr(dask_crew, "versions", lambda client, workers: dict.fromkeys(workers, "0.0"))
+        cluster.scale(2)
+        client.wait_for_workers(2, timeout=60)
+        solver.run()
+        assert solver.result().statistics["workers"] == 1
 
 
 def test_a_worker_that_comes_late_gets_parts() -> None:

@@ -159,6 +159,31 @@ def test_constraints_evidence_and_names() -> None:
     assert given_.labels is None or given_["b"] == "x"
 
 
+def test_constraints_across_parts() -> None:
+    """The auxiliary variables of a constraint go where its own are, and strips widen until all of it holds."""
+    n, rng = 60, np.random.default_rng(0)
+    chain = [[i, i + 1] for i in range(n - 1)]
+    graph = FactorGraph.from_arrays([3] * n, rng.normal(size=(n, 3)), chain, tables=[Potts(0, -0.3)])
+    graph.add_at_most(n // 5, [(i, 1) for i in range(n)])
+    best = solve(graph)
+    for parts in (4, [i * 4 // n for i in range(n)]):
+        result = solve(graph, parts=parts, max_iterations=60)
+        assert result.score == graph.score(result.labels) <= best.score + 1e-9
+        assert result.score >= best.score - 0.02 * abs(best.score)
+        assert result.bound >= best.score
+    graph.add_cardinality([(i, 0) for i in range(n)], [0.0] * (n // 2) + [-1e6] * (n - n // 2 + 1))
+    assert solve(graph, parts=2, max_iterations=3).bound >= solve(graph).score
+    with pytest.raises(SettingsError, match="the part of each"):
+        solve(graph, parts=[0, 1])
+
+
+def test_a_score_at_the_cutoff_is_not_above_it() -> None:
+    graph = grid(3, (6, 6))
+    best = solve(graph)
+    result = solve(graph, parts=3, cutoff=best.score, max_iterations=40, gap=0.0)
+    assert result.labels is None
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=3), st.integers(1, 7))
 def test_grids_are_recognised_and_cut(shape: list[int], parts: int) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fginfer import FactorGraph, FormatError, ModelError, Potts, SettingsError, Shard, Sharded, solve
 from fginfer.core.arrays import ModelArrays
 from fginfer.parts.plan import PartsPlan
+from fginfer.parts.rules import RULES
 from fginfer.parts.solver import PartsSolver
 from fginfer.parts.split import Cut, owners_of
 
@@ -119,3 +120,14 @@ def test_checkpoint_and_resume(tmp_path: Path) -> None:
     (tmp_path / "FactorGraph" / "latest.npz").write_bytes(b"nothing")
     with pytest.raises(FormatError, match=r"latest\.npz"):
         solve(graph, parts=3, checkpoint=tmp_path / "FactorGraph", resume=True)
+
+
+def test_slow_rounds_are_kept_sooner(tmp_path: Path, monkeypatch) -> None:
+    graph = FactorGraph.grid((14, 15), np.random.default_rng(1).normal(size=(14, 15, 4)), Potts(0, -0.9))
+    plain = solve(graph, parts=3, gap=0.0, max_iterations=12)
+    monkeypatch.setattr("fginfer.parts.keep.RULES", RULES._replace(keep_seconds=0.0, keep_share=0.0))
+    with PartsSolver(graph, PartsPlan(3, checkpoint=str(tmp_path)), gap=0.0) as solver:
+        solver.run(iterations=5)
+    assert (tmp_path / "round4-part0.npz").exists()
+    later = solve(graph, parts=3, checkpoint=tmp_path, resume=True, gap=0.0, max_iterations=12)
+    assert (later.bound, later.labels.tobytes()) == (plain.bound, plain.labels.tobytes())
