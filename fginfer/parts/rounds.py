@@ -36,7 +36,7 @@ class Target:
     seed: int
     sweeps: int  # iterations of a part in a round
     floor: Callable[[float], float] | None = None  # the largest score that can occur up to a bound
-    score: Callable[[NDArray[np.int32]], float] | None = None  # of the whole, summed as one process sums it
+    score: Callable[[NDArray[np.int32]], float] | None = None  # a labeling of the whole, as one process adds
 
 
 @dataclass
