@@ -202,7 +202,7 @@ static fgi_rc check(const automaton *r, fgi_error *err) {
 
 static double finite_size(double x) { return x > -INFINITY ? fabs(x) : 0; }
 
-/* The arcs by label, where each begins, and the magnitude; 0: no memory. */
+/* The arcs by label, where each begins, the magnitude and the grain; 0: no memory. */
 static int index_arcs(automaton *r) {
     double arc = 0, end = 0;
     qsort(r->arcs, (size_t)r->n_arcs, sizeof *r->arcs, by_label);
@@ -214,6 +214,9 @@ static int index_arcs(automaton *r) {
     for (int64_t k = 0; k < r->n_arcs; k++) arc = fgi_larger(arc, finite_size(r->arcs[k].score));
     for (int32_t s = 0; s < r->n_states; s++) end = fgi_larger(end, finite_size(r->end[s]));
     r->base.magnitude = arc * (double)r->n_positions + end;
+    r->base.grain = INFINITY;
+    for (int64_t k = 0; k < r->n_arcs; k++) r->base.grain = fgi_rule_grain(r->base.grain, r->arcs[k].score);
+    for (int32_t s = 0; s < r->n_states; s++) r->base.grain = fgi_rule_grain(r->base.grain, r->end[s]);
     return 1;
 }
 

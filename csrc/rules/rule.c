@@ -101,16 +101,28 @@ static int32_t dead(const fgi_rule *r, const double *gains, int32_t *which) {
     return n;
 }
 
-/* A sum of n numbers is off by no more than n roundings of the sum of their magnitudes, a steady one by a few. */
+double fgi_rule_grain(double grain, double score) {
+    int exponent;
+    if (score == 0 || score == -INFINITY) return grain;
+    const uint64_t digits = (uint64_t)ldexp(fabs(frexp(score, &exponent)), 53);
+    return fgi_smaller(grain, ldexp((double)(digits & (0 - digits)), exponent - 53));
+}
+
+/* A sum of n numbers is off by no more than n roundings of the sum of their magnitudes, a steady one by a few. Sums of
+ * multiples of one power of two are exact while they have no more digits than a double. */
 static double rounding(const fgi_rule *r, const double *gains, int is_steady) {
-    double size = r->magnitude;
+    double size = r->magnitude, grain = r->grain;
     for (int32_t k = 0; k < r->n; k++) {
         const double *gain = fgi_rule_gains(r, gains, k);
         double most = 0;
         for (int32_t a = 0; a < r->cards[k]; a++)
-            if (gain[a] > -INFINITY) most = fgi_larger(most, fabs(gain[a]));
+            if (gain[a] > -INFINITY) {
+                most = fgi_larger(most, fabs(gain[a]));
+                if (grain > 0) grain = fgi_rule_grain(grain, gain[a]);
+            }
         size += most;
     }
+    if (size * (1 + 0x1p-20) * 0x1p-53 <= grain) return 0; /* size itself is rounded */
     return 8 * 0x1p-53 * (is_steady ? 4 : (double)r->n + 4) * size;
 }
 

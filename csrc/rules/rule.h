@@ -38,7 +38,8 @@ typedef struct fgi_rule_ops {
 } fgi_rule_ops;
 
 /* Invariants: begin[0] is 0, begin[k + 1] - begin[k] is cards[k] > 0; `states` is their product, or 0 if that is 2^62
- * or more; magnitude is no smaller than that of any finite score. */
+ * or more; magnitude is no smaller than that of any finite score; the scores, and all that they are added up from, are
+ * multiples of grain, a power of two, unless it is 0: nobody has looked. */
 struct fgi_rule {
     const fgi_rule_ops *ops;
     atomic_int shares;
@@ -46,7 +47,7 @@ struct fgi_rule {
     int32_t *cards;
     int64_t *begin;
     int64_t states;
-    double magnitude;
+    double magnitude, grain;
     fgi_arena arena; /* all that a rule keeps, and the rule itself */
 };
 
@@ -65,6 +66,9 @@ struct fgi_tally {
 void *fgi_rule_begin(const fgi_rule_ops *ops, size_t size, int32_t n, const int32_t *cards, fgi_rc *rc, fgi_error *err);
 /* The rule is complete unless memory was short. */
 fgi_rc fgi_rule_end(fgi_rule *r, fgi_rule **out, fgi_error *err);
+
+/* The largest power of two that divides a score, too (-INFINITY is no score); `grain` is INFINITY before the first. */
+double fgi_rule_grain(double grain, double score);
 
 static inline const double *fgi_rule_gains(const fgi_rule *r, const double *gains, int32_t k) {
     fgi_assert(k >= 0 && k < r->n);

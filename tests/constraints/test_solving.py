@@ -64,6 +64,17 @@ def check(result: Result, truth: dict[Any, Any], text: Any) -> None:
         assert point.bound is None or point.bound >= best - (0 if best == -inf else NEAR), text
 
 
+def check_the_end(result: Result, best: Any, text: Any) -> None:
+    """The answer is the best, with a proof. Bounds have room for what rounding may take from prices: where scores nearly
+    cancel, that is more than a proof allows, and the status says so."""
+    if best == -inf:
+        assert result.status == "infeasible", text
+    elif result.status != "optimal":
+        assert result.status in ("gap_reached", "converged"), text
+        assert abs(best) < 1 and 0 < result.bound - result.score <= 1e-12, text
+        assert abs(Fraction(result.score) - best) <= NEAR, text
+
+
 @settings(max_examples=25, deadline=None)
 @given(mixtures())
 @pytest.mark.parametrize("method", sorted(set(available_methods()) - {"assignment"}))  # which takes pairs alone
@@ -78,7 +89,7 @@ def test_auto_proves_what_is_best(case: Any) -> None:
     graph, truth, text = case
     result = solve(graph)
     check(result, truth, text)
-    assert result.status == ("optimal" if max(truth.values()) > -inf else "infeasible"), text
+    check_the_end(result, max(truth.values()), text)
 
 
 @settings(max_examples=60, deadline=None)
@@ -91,7 +102,7 @@ def test_evidence_starts_and_cutoffs(case: Any, seed: int) -> None:
     agreeing = {y: s for y, s in truth.items() if all(y[v] == a for v, a in fixed.items())}
     result = solve(graph, evidence=fixed, warm_start=x)
     check(result, agreeing, text)
-    assert result.status == ("optimal" if max(agreeing.values()) > -inf else "infeasible"), text
+    check_the_end(result, max(agreeing.values()), text)
     middle = float(rng.integers(-6, 12)) + 0.375  # no sum of the scores
     best = max(truth.values())
     above = solve(graph, cutoff=middle)
