@@ -65,13 +65,14 @@ def check(result: Result, truth: dict[Any, Any], text: Any) -> None:
 
 
 def check_the_end(result: Result, best: Any, text: Any) -> None:
-    """The answer is the best, with a proof. Bounds have room for what rounding may take from prices: where scores nearly
-    cancel, that is more than a proof allows, and the status says so."""
+    """The answer is the best, with a proof. Bounds have room for what rounding may take from prices: where scores
+    nearly cancel, that is more than a proof allows, and the status says so."""
     if best == -inf:
         assert result.status == "infeasible", text
     elif result.status != "optimal":
         assert result.status in ("gap_reached", "converged"), text
-        assert abs(best) < 1 and 0 < result.bound - result.score <= 1e-12, text
+        assert abs(best) < 1, text
+        assert 0 < result.bound - result.score <= 1e-12, text
         assert abs(Fraction(result.score) - best) <= NEAR, text
 
 
