@@ -87,6 +87,12 @@ def check_flag(name: str, value: Any) -> None:
         raise SettingsError(f"{name} must be True or False, not {value!r}")
 
 
+def check_flags(**flags: Any) -> None:
+    """The same for several, by name."""
+    for name, value in flags.items():
+        check_flag(name, value)
+
+
 def check_number(name: str, value: Any, what: str = "a number", least: float | None = None) -> None:
     """SettingsError unless it is a real number (NaN is none) of at least `least`."""
     if not is_number(value) or value != value or (least is not None and value < least):

@@ -21,7 +21,7 @@ from fginfer.formats import read, read_evidence
 from fginfer.graph import FactorGraph
 from fginfer.log import RunLog, logger, model_line, start_line
 from fginfer.notebook import watched
-from fginfer.options import Options
+from fginfer.options import Options, check_flags, is_number
 from fginfer.parts.plan import PartsPlan
 from fginfer.result import Result
 from fginfer.solver import Callback, Solver, check_seconds
@@ -94,6 +94,7 @@ def solve(
     """
     start = clock.now()
     time_limit = check_seconds("time_limit", time_limit)
+    check_flags(trace=trace, dual=dual, verbose=bool(verbose) if is_number(verbose, whole=True) else verbose)
     if not isinstance(graph, FactorGraph):
         graph, parts = _sharded(graph, parts, evidence)
     plan = _plan(parts, client, security, checkpoint, resume)

@@ -21,7 +21,7 @@ from fginfer.errors import SettingsError, SolverError
 from fginfer.follower import Follower
 from fginfer.graph import FactorGraph
 from fginfer.methods import default_method, make_engine
-from fginfer.options import Options, check_settings, check_whole
+from fginfer.options import Options, check_flags, check_settings, check_whole
 from fginfer.proving import Prover
 from fginfer.result import Progress, Result, Status
 
@@ -273,6 +273,7 @@ class Solver(Follower):
         >>> solver.result().labels.tolist(), solver.result().status
         ([1], 'optimal')
         """
+        check_flags(trace=trace, dual=dual)
         with self._locked():
             found = self._result(self._stopped_by if self._status == "running" else self._status, trace, dual)
             if self._prover is not None:

@@ -54,6 +54,17 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     ),
     "memory below 0": (lambda g, d: solve(g, memory=-1), "memory must be a number of bytes, 0 or more, not -1"),
     "presolve by a word": (lambda g, d: solve(g, presolve="no"), "presolve must be True or False, not 'no'"),
+    "verbose by a word": (lambda g, d: solve(g, verbose="no"), "verbose must be True or False, not 'no'"),
+    "trace by a word": (lambda g, d: solve(g, trace="no"), "trace must be True or False, not 'no'"),
+    "dual by a word": (lambda g, d: fginfer.Solver(g).result(dual="no"), "dual must be True or False, not 'no'"),
+    "drop_cutoff by a word": (
+        lambda g, d: fginfer.write(g, d / "a.uai", drop_cutoff="no"),
+        "drop_cutoff must be True or False, not 'no'",
+    ),
+    "per_unit by a word": (
+        lambda g, d: g.add_at_most(1, [(0, 1), (1, 1)], penalty=1.0, per_unit="no"),
+        "per_unit must be True or False, not 'no'",
+    ),
     "minimize=": (lambda g, d: solve(g, minimize=True), "scores are always maximised.*signs changed.*Result.energy"),
     "sense=": (lambda g, d: fginfer.Solver(g, "trws", sense="min"), "scores are always maximised"),
     "start=": (lambda g, d: solve(g, start=[0, 0]), "unknown option 'start'.*did you mean warm_start"),

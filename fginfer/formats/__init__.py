@@ -33,7 +33,7 @@ from fginfer.formats.uai import read_uai, write_uai
 from fginfer.formats.wcsp import read_wcsp, write_wcsp
 from fginfer.formats.xmlbif import read_xmlbif, write_xmlbif
 from fginfer.graph import FactorGraph
-from fginfer.options import file_named
+from fginfer.options import check_flags, file_named
 from fginfer.plugins import added
 
 __all__ = ["FORMATS", "read", "read_evidence", "read_solution", "write", "write_evidence", "write_solution"]
@@ -279,6 +279,7 @@ def write(
     """
     if not isinstance(graph, FactorGraph):
         raise ModelError(f"write takes a FactorGraph, then the name of a file; the first is {type(graph).__name__}")
+    check_flags(drop_cutoff=drop_cutoff, lower=lower, names=names)
     file = _file(path, "write")
     name = _named(format, file) if format is not None else _by_extension(file) or _refuse_name(file, "write")
     chosen = _known(name)

@@ -31,6 +31,7 @@ from fginfer.learn.data.inputs import (
     threads_of,
 )
 from fginfer.learn.data.labels import labels_are_listed
+from fginfer.learn.data.magnitudes import are_sound
 from fginfer.learn.data.sequences import in_the_form_of
 from fginfer.learn.files import storage
 from fginfer.learn.learner import Decoded, Learner
@@ -182,7 +183,7 @@ class StructuredEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_edge_features_, self.edge_kind_ = data.n_edge_features, data.edge_kind
         self.label_lists_ = self.model == "multilabel" and labels_are_listed(y)
         self.weights_ = self._keep(solver.weights().copy())
-        if not np.isfinite(values_of(self.weights_)).all():
+        if not are_sound(values_of(self.weights_)):
             raise SolverError(TOO_LARGE)
         if self.status_ == "interrupted":
             raise KeyboardInterrupt

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.base import StructuredEstimator
 from fginfer.learn.data.examples import Encoded, Reals
+from fginfer.learn.data.magnitudes import LARGEST, are_sound
 from fginfer.learn.files import storage
 from fginfer.learn.oracle import Oracle
 from fginfer.learn.run.loop import LearnPoint
@@ -132,8 +133,10 @@ class KernelStructuredSVM(StructuredEstimator):
             out = np.asarray(values, np.float64)
         except (TypeError, ValueError) as error:
             raise DataError(f"the kernel does not give numbers ({error})") from None
-        if out.shape != (a.shape[0], b.shape[0]) or not np.isfinite(out).all():
-            raise DataError(f"the kernel must give finite values in the shape {(a.shape[0], b.shape[0])}")
+        if out.shape != (a.shape[0], b.shape[0]) or not are_sound(out):
+            raise DataError(
+                f"the kernel must give finite values of at most {LARGEST:g} in the shape {(a.shape[0], b.shape[0])}"
+            )
         return out + 1.0 if self.fit_intercept else out
 
     # ---- what was learned

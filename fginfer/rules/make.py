@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import ModelError
+from fginfer.options import is_flag
 from fginfer.rules.literals import Literal, exact_number
 from fginfer.rules.steps import Piece, Steps
 from fginfer.rules.sums import SumRule
@@ -84,6 +85,8 @@ def linear_rule(
 ) -> SumRule:
     """low <= sum of the weights of true literals <= high."""
     price = check_penalty(name, penalty)
+    if not is_flag(per_unit):
+        raise ModelError(f"{name}: per_unit must be True or False, not {per_unit!r}")
     if per_unit and price is None:
         raise ModelError(f"{name}: per_unit=True needs a penalty")
     if len(weights) != len(literals):

@@ -187,10 +187,12 @@ fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *exampl
     const int64_t calls[5] = {g->unary_calls, g->pair_calls, g->unary_touched, g->pair_touched, g->unary_products};
     fgi_rc rc = w && (*next == 0 || g->guest != w) ? invite(g, w) : FGI_OK;
     const int exchanged = !rc && w;
+    int stranger = 0;
     if (exchanged) exchange(g);
     while (!rc && *next < m) {
         const int32_t i = examples[*next];
-        if (i < 0 || i >= g->L->data.n_examples) rc = FGI_BAD_ARGUMENT;
+        stranger = i < 0 || i >= g->L->data.n_examples;
+        if (stranger) rc = FGI_BAD_ARGUMENT;
         else {
             double part = 0;
             rc = relaxed_loss(g, i, &part);
@@ -204,6 +206,6 @@ fgi_rc fgi_learn_gdmm_losses(fgi_learn_gdmm *g, double *w, const int32_t *exampl
     if (rc || *next >= m) fgi_learn_gdmm_drop_guest(g);
     g->unary_calls = calls[0], g->pair_calls = calls[1], g->unary_touched = calls[2], g->pair_touched = calls[3];
     g->unary_products = calls[4];
-    if (rc == FGI_BAD_ARGUMENT) return fgi_fail(err, rc, *next, "there is no example %d", (int)examples[*next]);
-    return rc ? fgi_fail(err, rc, -1, "out of memory") : FGI_OK;
+    if (stranger) return fgi_fail(err, rc, *next, "there is no example %d", (int)examples[*next]);
+    return fgi_learn_gdmm_told(rc, err);
 }

@@ -75,7 +75,7 @@ fgi_rc fgi_learn_gdmm_import(fgi_learn_gdmm *g, const int32_t *support_size, con
     if (g->index) fgi_unigram_index_forget(g->index);
     g->unary_calls = work[0], g->pair_calls = work[1], g->unary_touched = work[2], g->pair_touched = work[3];
     g->unary_products = work[4];
-    return fgi_learn_gdmm_fill_tables(g) ? fgi_no_memory(err) : FGI_OK;
+    return fgi_learn_gdmm_told(fgi_learn_gdmm_fill_tables(g), err);
 }
 
 /* ---- vertices of Algorithm 2: how many each block has, then their weights, then their labels --------------- */

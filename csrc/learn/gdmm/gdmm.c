@@ -280,11 +280,10 @@ fgi_rc fgi_learn_gdmm_pass(
         fgi_rc rc = g->away ? fgi_away_visit(g, examples[*next], deadline) : visit_batch(g, examples + *next, n);
         for (int k = 0; k < g->n_workers && !rc; k++)
             if (g->workers[k].starved) rc = FGI_NO_MEMORY;
-        if (rc)
+        if (rc == FGI_BAD_ARGUMENT)
             return fgi_fail(err, rc, *next,
-                rc == FGI_NO_MEMORY ? "out of memory"
-                    : g->index      ? "the weights are too large for a search index"
-                                    : "another block is under way");
+                g->index ? "the weights are too large for a search index" : "another block is under way");
+        if (rc) return fgi_learn_gdmm_told(rc, err);
         if (g->step.phase != FGI_AWAY_IDLE) break;
         *next += n;
         if (fgi_clock() >= deadline) break;
@@ -355,8 +354,7 @@ fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {
     if (!fgi_proximal_end_pass(g->L, RELAXATION)) return FGI_OK;
     fit_block_C(g);
     if (g->index) fgi_unigram_index_forget(g->index); /* the point has moved, and all weights with it */
-    if (!fgi_learn_gdmm_fill_tables(g)) return FGI_OK;
-    return fgi_no_memory(err);
+    return fgi_learn_gdmm_told(fgi_learn_gdmm_fill_tables(g), err);
 }
 
 void fgi_learn_gdmm_get_penalty(const fgi_learn_gdmm *g, double *state) {

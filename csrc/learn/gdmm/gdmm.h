@@ -126,6 +126,9 @@ int fgi_support_reserve(fgi_learn_gdmm *g, fgi_support *t, int32_t n);
 int fgi_edge_reserve(fgi_learn_gdmm *g, fgi_edge_block *e, int32_t n);
 int fgi_learn_gdmm_reserve(fgi_learn_gdmm *g, int32_t n); /* room in mass and gain */
 fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g);     /* sorted tables as the weights of the learner say */
+fgi_rc fgi_learn_gdmm_set_entry(fgi_updatable *table, int32_t a, int32_t b, double x); /* UNSUPPORTED: x is no number */
+fgi_rc fgi_learn_gdmm_told(
+    fgi_rc rc, fgi_error *err); /* what a call that sets entries has answered, with its message */
 
 /* learn/gdmm/check.c */
 #ifdef FGI_CHECKED

@@ -183,7 +183,7 @@ fgi_rc fgi_learn_gdmm_add_weight(fgi_learn_gdmm *g, int64_t at, double x) {
     fgi_learn_shift(g->L, at, x);
     if (pair < 0 || !g->tables[pair / (k * k)]) return FGI_OK;
     const int32_t a = (int32_t)(pair / k % k), b = (int32_t)(pair % k);
-    return fgi_updatable_set(g->tables[pair / (k * k)], 1, &a, &b, w, NULL);
+    return fgi_learn_gdmm_set_entry(g->tables[pair / (k * k)], a, b, *w);
 }
 
 fgi_rc fgi_learn_gdmm_add_pair(fgi_learn_gdmm *g, int64_t edge, int32_t a, int32_t b, double x) {

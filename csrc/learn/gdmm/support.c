@@ -202,6 +202,17 @@ void fgi_learn_gdmm_get_info(const fgi_learn_gdmm *g, fgi_learn_gdmm_info *info)
     info->memory += g->n_tokens * (int64_t)sizeof(fgi_support) + g->n_edges * (int64_t)sizeof(fgi_edge_block);
 }
 
+fgi_rc fgi_learn_gdmm_set_entry(fgi_updatable *table, int32_t a, int32_t b, double x) {
+    const fgi_rc rc = fgi_updatable_set(table, 1, &a, &b, &x, NULL);
+    return rc == FGI_BAD_ARGUMENT ? FGI_UNSUPPORTED : rc; /* the place is right, so the number is none */
+}
+
+fgi_rc fgi_learn_gdmm_told(fgi_rc rc, fgi_error *err) {
+    if (rc == FGI_OK || rc == FGI_NO_MEMORY) return rc ? fgi_no_memory(err) : rc;
+    return fgi_fail(err, FGI_UNSUPPORTED, -1,
+        "the weights are no longer finite numbers: the features, the loss or C are too large");
+}
+
 fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g) {
     const int32_t k = g->L->data.n_labels;
     for (int64_t f = 0; f < g->n_tables; f++) {
@@ -211,7 +222,7 @@ fgi_rc fgi_learn_gdmm_fill_tables(fgi_learn_gdmm *g) {
             for (int32_t b = 0; b < k; b++) {
                 double x = w[(int64_t)a * k + b];
                 if (x == fgi_updatable_get(g->tables[f], a, b)) continue;
-                fgi_rc rc = fgi_updatable_set(g->tables[f], 1, &a, &b, &x, NULL);
+                fgi_rc rc = fgi_learn_gdmm_set_entry(g->tables[f], a, b, x);
                 if (rc) return rc;
             }
     }

@@ -24,6 +24,7 @@ from fginfer.learn.data.empties import past_empties
 from fginfer.learn.data.encode import encode
 from fginfer.learn.data.examples import Encoded, Reals, add_intercept, is_listed
 from fginfer.learn.data.inputs import check_common_settings, check_dense_input, seed_of, threads_of
+from fginfer.learn.data.magnitudes import are_sound
 from fginfer.learn.data.sequences import in_the_form_of
 from fginfer.learn.data.tokens import TokenDicts, are_token_dicts
 from fginfer.learn.inspection import TopWeights
@@ -290,7 +291,7 @@ class CrfEstimator(TopWeights, StructuredEstimator):
             loss.value(self.weights_)
         info = loss.info
         self.lost_, self.slack_ = float(info.lost), float(info.slack)
-        if not np.isfinite(self.weights_).all():
+        if not are_sound(self.weights_):
             raise SolverError(TOO_LARGE)
         if self.status_ == "interrupted":
             raise KeyboardInterrupt

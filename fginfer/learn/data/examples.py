@@ -29,6 +29,7 @@ from fginfer.core.learn import Ints as Ints
 from fginfer.core.learn import Longs as Longs
 from fginfer.core.learn import Reals as Reals
 from fginfer.errors import DataError
+from fginfer.learn.data.magnitudes import are_sound, complaint, unsound
 from fginfer.learn.data.sequences import is_list
 
 
@@ -136,9 +137,10 @@ def _csr(features: Any, what: str) -> sp.csr_matrix:
         if dense.ndim != 2:
             raise DataError(f"{what}: features must have two dimensions (tokens, features), they have {dense.ndim}")
         matrix = sp.csr_matrix(dense)
-    if not np.isfinite(matrix.data).all():
-        row = int(np.searchsorted(matrix.indptr, np.argmin(np.isfinite(matrix.data)), "right")) - 1
-        raise DataError(f"{what}: features hold NaN or infinity, in row {row}")
+    if not are_sound(matrix.data):
+        at = int(np.argmax(unsound(matrix.data)))
+        row = int(np.searchsorted(matrix.indptr, at, "right")) - 1
+        raise DataError(f"{what}: features hold {complaint(matrix.data[at])}, in row {row}")
     if matrix.shape[1] >= 2**31:
         raise DataError(f"{what}: {matrix.shape[1]} features are more than 32 bits can count")
     return matrix
@@ -198,10 +200,10 @@ def _stack(parts: list[Any]) -> tuple[sp.csr_matrix, Longs]:
     if not plain:
         return sp.vstack(parts, format="csr"), begin
     whole = np.concatenate(parts).astype(np.float64)
-    bad = ~np.isfinite(whole).all(axis=1)
-    if bad.any():
-        example = int(np.searchsorted(begin, np.argmax(bad), "right")) - 1
-        raise DataError(f"example {example}: features hold NaN or infinity, in row {np.argmax(bad) - begin[example]}")
+    if not are_sound(whole):
+        row = int(np.argmax(unsound(whole).any(axis=1)))
+        example = int(np.searchsorted(begin, row, "right")) - 1
+        raise DataError(f"example {example}: features hold {complaint(whole[row])}, in row {row - begin[example]}")
     return sp.csr_matrix(whole), begin
 
 

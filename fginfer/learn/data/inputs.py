@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from fginfer.errors import DataError, SettingsError
 from fginfer.learn.data.encode import CHOICE_MODELS, check_cost
 from fginfer.learn.data.examples import Example, is_listed
+from fginfer.learn.data.magnitudes import LARGEST, are_sound
 from fginfer.learn.data.sequences import Sequences, is_list
 from fginfer.learn.learner import Decoded
 from fginfer.learn.row_weights import values_of
@@ -103,8 +104,8 @@ def check_fitted_shapes(estimator: Any, width: int) -> None:
         if e.pairwise and e.model != "multiclass":
             size += k * k * (1 if e.model == "multilabel" else e.n_edge_features_)
     values = values_of(weights)
-    if values.dtype != np.float64 or weights.shape != (size,) or not np.isfinite(values).all():
-        raise DataError(f"its weights are not {size} finite numbers")
+    if values.dtype != np.float64 or weights.shape != (size,) or not are_sound(values):
+        raise DataError(f"its weights are not {size} finite numbers of at most {LARGEST:g}")
     check_cost(e.loss, k, e.model)
 
 

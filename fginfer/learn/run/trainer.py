@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-TOO_LARGE = "the weights are no longer finite numbers: the features, the loss or C are too large"
+from fginfer.learn.data.magnitudes import LARGEST
+
+TOO_LARGE = f"the weights are no longer finite numbers of at most {LARGEST:g}: features, loss or C are too large"
 
 
 def relative_gap(primal: float, dual: float) -> float:
