@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger import note
 
 import fginfer
 from fginfer.formats import read_evidence
@@ -260,6 +261,7 @@ def main() -> int:
         line = compare(options.folder, row, options.labelings, rng)
         wrong += "WRONG" in line
         print(line, flush=True)
+    note("check_instances.py", "files", len(rows), wrong)
     print(f"{len(rows)} files, {wrong} wrong")
     return 1 if wrong else 0
 

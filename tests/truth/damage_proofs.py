@@ -21,6 +21,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from ledger import note
+
 from fginfer import FactorGraph, solve, write
 from fginfer.checker import MAGIC, NotVerified, Verdict, verify
 from tests.exact.models import proof_graph
@@ -206,6 +208,7 @@ def main() -> int:
                 counts["false"] += 1
             else:
                 counts["still true"] += 1
+    note("damage_proofs.py", "proofs", counts.total(), counts["false"])
     print(", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
     return 1 if counts["false"] else 0
 

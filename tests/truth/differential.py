@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from differential_models import REGIMES, Case, Truth, random_case, scaled
+from ledger import note
 
 from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
 
@@ -292,6 +293,7 @@ def main() -> int:
             for found in wrong:
                 kinds[found["kind"]] += 1
                 print(json.dumps(found, default=str), flush=True)
+    note("differential.py", "solves", solves, kinds.total() - kinds["slow"])
     print(f"{solves} solves, {refused} refused; {dict(statuses)}", file=sys.stderr)
     print(f"wrong: {dict(kinds) or 'nothing'}", file=sys.stderr)
     return 1 if set(kinds) - {"slow"} else 0

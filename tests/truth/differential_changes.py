@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from differential import PATHS, REFUSALS
 from differential_kept import Falsehood, Kept, same
+from ledger import note
 
 import fginfer
 from fginfer import FginferError, Result, Solver, available_methods
@@ -285,6 +286,7 @@ def main() -> int:
         if found is not None:
             wrong += 1
             print(json.dumps({"seed": seed, **found}, default=str), flush=True)
+    note("differential_changes.py", "solves", solves, wrong)
     print(f"{solves} solves; {dict(asked)}", file=sys.stderr)
     print(f"wrong: {wrong or 'nothing'}", file=sys.stderr)
     return 1 if wrong else 0

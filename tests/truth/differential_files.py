@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger import note
 from numpy.typing import NDArray
 
 import fginfer
@@ -190,6 +191,7 @@ def main() -> int:
             for found in wrong:
                 kinds[found["kind"]] += 1
                 print(json.dumps(found), flush=True)
+    note("differential_files.py", "files", args.files, sum(n for k, n in kinds.items() if not k.startswith("toulbar2")))
     print(f"{args.files} files; wrong: {dict(kinds) or 'nothing'}", file=sys.stderr)
     return 1 if any(not kind.startswith("toulbar2") for kind in kinds) else 0
 

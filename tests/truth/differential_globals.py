@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger import note
 
 import fginfer
 
@@ -309,6 +310,7 @@ def main() -> int:
                 print(json.dumps({"kind": kind, "seed": seed, "wrong": said}), flush=True)
     for kind in kinds:
         print(f"{kind:14}{tried[kind]:6} files, no answer {silent[kind]:4}, differs {wrong[kind]:4}")
+    note("differential_globals.py", "files", tried.total() - silent.total(), wrong.total())
     return 1 if wrong.total() else 0
 
 

@@ -33,6 +33,7 @@ from fginfer import FactorGraph, FginferError, Result, Solver, available_methods
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for bench.common
 from differential import key
 from differential_large_models import KINDS, large_case
+from ledger import note
 
 from bench.common.whole_costs import FORBIDDEN, LargeCase
 
@@ -176,7 +177,8 @@ def main() -> int:
                 wrong[words.split(":")[0]] += 1
                 answer = {"status": result.status, "score": result.score, "bound": result.bound, "cost": known.cost}
                 print(json.dumps({"false": words, **report, **answer}), flush=True)
-    print(f"{sum(counts.values())} solves of {args.models} models: {dict(counts)}", file=sys.stderr)
+    note("differential_large.py", "solves", counts.total(), wrong.total())
+    print(f"{counts.total()} solves of {args.models} models: {dict(counts)}", file=sys.stderr)
     print(f"proofs: {dict(proofs)}; not at the cost of toulbar2: {dict(below)}", file=sys.stderr)
     print(f"wrong: {dict(wrong) or 'nothing'}", file=sys.stderr)
     return 1 if wrong else 0

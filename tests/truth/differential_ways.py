@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from differential import REFUSALS, Answers, check
 from differential_models import REGIMES, Case, Truth, random_case
+from ledger import note
 
 import fginfer
 from fginfer import FginferError, Solver, available_methods
@@ -325,6 +326,7 @@ def main() -> int:
             print(json.dumps(found, default=str), flush=True)
         solves, refused = solves + answers.solves, refused + answers.refused
         statuses += answers.statuses
+    note("differential_ways.py", "solves", solves, kinds.total() - kinds["slow"])
     print(f"{solves} solves, {refused} refused; {dict(statuses)}", file=sys.stderr)
     print(f"wrong: {dict(kinds) or 'nothing'}", file=sys.stderr)
     return 1 if set(kinds) - {"slow"} else 0

@@ -6,6 +6,8 @@
 #        FUZZ_FOLDER=DIR tests/truth/fuzz.sh ...     keeps in DIR what libFuzzer has learned (corpus/), so that the next run goes on
 #                                              from there, and how many inputs ran so far (counts; readers/counts and
 #                                              what did harm to a Python reader); another SEED each time
+#        TRUTH_LEDGER=tests/truth/ran.csv tests/truth/fuzz.sh ...     adds the inputs to those of docs/how/checks.md
+#                                              (see ledger.py)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 c_inputs=${1:-1000000} python_inputs=${2:-10000} seed=${3:-1}
@@ -48,6 +50,7 @@ else
     ran=$(sed -n 's/^\([0-9]*\) inputs from .*/\1/p' "$build/run.log") # nothing if it fell: then none are counted
 fi
 echo "${ran:-0}" >>"$folder/counts"
+"${PYTHON:-python3}" "$here/tests/truth/ledger.py" note fuzz.sh inputs "${ran:-0}" "$harm" || echo "the ledger was not written"
 echo "C reader: ${ran:-0} inputs now, $(awk '{ n += $1 } END { printf "%d", n }' "$folder/counts") in all"
 "${PYTHON:-python3}" "$here/tests/truth/fuzz_readers.py" --inputs "$python_inputs" --seed "$seed" --folder "$folder/readers" || harm=1
 exit "$harm"

@@ -24,6 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from fuzz_shortcuts import take_shortcuts
+from ledger import note
 from readers import Reader, attack, learning_readers, model_readers
 
 ROUND = 1000
@@ -90,20 +91,23 @@ def main() -> None:
     room = Path(tempfile.mkdtemp(prefix="fginfer-fuzz-", dir=memory))
     folder = args.folder or Path(tempfile.mkdtemp(prefix="fginfer-fuzzed-"))
     folder.mkdir(parents=True, exist_ok=True)
+    tried, harm = 0, 0
     readers = model_readers(room) | learning_readers(room)
-    wanted, begin, failed, done = list(args.reader or readers), time.monotonic(), False, 0
+    wanted, begin, done = list(args.reader or readers), time.monotonic(), 0
     while done < args.inputs and time.monotonic() - begin < args.seconds:
         now = min(ROUND, args.inputs - done)
         for name in wanted:
             if time.monotonic() - begin < args.seconds:
                 seed, short = args.seed * 1_000_000 + done, done // ROUND % WHOLE != 0
-                failed |= not one_round(name, readers[name], room, now, seed, folder, short)
+                harm += not one_round(name, readers[name], room, now, seed, folder, short)
+                tried += now
         done += now
+    note("fuzz_readers.py", "inputs", tried, harm)
     totals(folder)
     for path in room.iterdir():
         path.unlink()
     room.rmdir()
-    sys.exit(failed)
+    sys.exit(harm > 0)
 
 
 if __name__ == "__main__":

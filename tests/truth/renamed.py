@@ -28,6 +28,9 @@ from typing import Any
 from fginfer.cli import main as fginfer_main
 from fginfer.formats import FORMATS
 
+sys.path.insert(0, str(Path(__file__).parent))  # a test imports this as a module of a package
+from ledger import note
+
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = sorted((ROOT / "tests" / "corpus").iterdir())
 MODELS = sorted(p for p in (ROOT / "models").iterdir() if p.suffix not in (".py", ".json") and p.is_file())
@@ -210,7 +213,8 @@ def main() -> int:
                     said = {"source": source.name, "extension": extension, "command": " ".join(command)}
                     print(json.dumps({"fault": found, **said, "says": err[-300:]}), flush=True)
             path.unlink(missing_ok=True)
-    print(f"{sum(codes.values())} commands; exit codes {dict(sorted(codes.items()))}", file=sys.stderr)
+    note("renamed.py", "commands", codes.total(), wrong)
+    print(f"{codes.total()} commands; exit codes {dict(sorted(codes.items()))}", file=sys.stderr)
     print(f"wrong: {wrong or 'nothing'}", file=sys.stderr)
     return 1 if wrong else 0
 
