@@ -146,8 +146,9 @@ class Lowered:
 def summable(graph: FactorGraph) -> FactorGraph:
     """A graph of tables with the same sums over labelings; SolverError where constraints have no such tables.
 
-    Variables that it has beside those of the graph come last.
+    Variables that it has beside those of the graph come last. Sums go over all labelings, whatever the cutoff is.
     """
+    graph = without_cutoff(graph)
     if not graph.rules:
         return graph
     lowered = graph.lowered()
@@ -157,6 +158,15 @@ def summable(graph: FactorGraph) -> FactorGraph:
             " are right; write it as a table, or ask for max_marginals"
         )
     return lowered.graph
+
+
+def without_cutoff(graph: FactorGraph) -> FactorGraph:
+    """The same labelings with the same scores, none of them too low to count."""
+    if graph.cutoff == -inf:
+        return graph
+    out = graph.copy()
+    out.cutoff = -inf
+    return out
 
 
 def _lowered_unary(unary: NDArray[np.float64], allowed: NDArray[np.bool_], more: int) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from fginfer.condition import Conditioned
 from fginfer.errors import Interrupted, ModelError, SettingsError, SolverError
 from fginfer.graph import FactorGraph
 from fginfer.intervals import Intervals
+from fginfer.lower import without_cutoff
 from fginfer.names import NamedArrays, Names
 from fginfer.options import check_number, check_settings
 from fginfer.solve import _model
@@ -114,6 +115,7 @@ def max_marginals(
     asked = _asked(whole, variables)
     cards = reduced.cards
     n = int(cards.sum())
+    reduced = without_cutoff(reduced)
     reduced = reduced.lowered().graph if reduced.rules else reduced  # auxiliary variables come last
     model, stopped = reduced.snapshot(), False
     try:

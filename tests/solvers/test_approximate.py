@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 
 import numpy as np
@@ -10,7 +11,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fginfer import FactorGraph, ModelError, Potts, SettingsError, explain, marginals, max_marginals
+from fginfer import (
+    FactorGraph,
+    ModelError,
+    Potts,
+    SettingsError,
+    SolverError,
+    explain,
+    marginals,
+    max_marginals,
+    sample,
+)
 from fginfer.approximate import Approximation
 from fginfer.errors import Interrupted
 from fginfer.gibbs import Averages, Block
@@ -146,6 +157,25 @@ def _estimate(graph: FactorGraph, seed: int):
     work = Approximation(graph, seed, None)
     work.run()
     return work.estimate()
+
+
+def test_a_cutoff_leaves_sums_and_maxima_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = wide(3, 3)
+    exact, best = marginals(graph), max_marginals(graph)
+    graph.cutoff = best.score + 1.0  # a solve says infeasible
+    assert marginals(graph).log_z == exact.log_z
+    assert (sample(graph, 50, method="gibbs").labels < graph.cards).all()
+
+    def refuse(*_: object) -> None:
+        raise SolverError("too wide")
+
+    monkeypatch.setattr(sys.modules["fginfer.marginals"], "probabilities", refuse)
+    monkeypatch.setattr(sys.modules["fginfer.max_marginals"], "best_scores", refuse)
+    about, bounds = marginals(graph, approximate=True), max_marginals(graph)
+    assert about.log_z_low <= exact.log_z <= about.log_z_high
+    assert bounds.score - 1e-9 <= best.score <= bounds.bound + 1e-9
+    for low, real, high in zip(bounds.low, best.variables, bounds.high, strict=True):
+        assert ((low - 1e-9 <= real) & (real <= high + 1e-9)).all()
 
 
 def test_bad_settings() -> None:
