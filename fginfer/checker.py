@@ -450,15 +450,12 @@ class Tree:
         rows, count, _ = self.entries(places)
         into = self.begin[self.receiver[link]] + places - self.place[link]
         at, by = np.concatenate([into, rows]), np.concatenate([amounts, -np.repeat(amounts, count)])
-        if np.abs(by).sum() > LARGEST:  # gains are exact; losses that are not leave nothing that is above the lowest
-            up, down = np.bincount(at, np.maximum(by, 0)), np.bincount(at, np.maximum(-by, 0))
-            need(up.max(initial=0) <= 4 * LARGEST, "the messages are too large")
-            at = np.unique(at)
-            by = up[at] - down[at]
         self.remember(self.value, at)
-        np.add.at(self.value, at, by)
-        after = self.value[at]
-        need(after.max(initial=0) <= 2 * LARGEST, "the messages are too large")
+        # Gains come first, and are exact; of what is lost then only sums below the lowest are rounded.
+        for sign, most in ((by > 0, 8), (by < 0, 2)):
+            np.add.at(self.value, at[sign], by[sign])
+            after = self.value[at]
+            need(after.max(initial=0) <= most * LARGEST, "the messages are too large")
         low = (after < -2 * LARGEST) & (after > -np.inf)
         if low.any():  # raised: a bound stays one
             self.value[at[low]] = -2 * LARGEST
