@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.graph import FactorGraph
+
+
+class Trees:
+    """Which of n things hang together: at first each is a tree of its own."""
+
+    def __init__(self, n: int) -> None:
+        self._root = list(range(n))
+
+    def _find(self, v: int) -> int:
+        root = self._root
+        while root[v] != v:
+            root[v] = root[root[v]]
+            v = root[v]
+        return v
+
+    def join(self, several: Collection[int]) -> bool:
+        """Makes one tree of the trees of all these; False, and nothing changes, if two are in the same tree."""
+        trees = {self._find(v) for v in several}
+        if len(trees) < len(several):
+            return False
+        first = trees.pop()
+        for t in trees:
+            self._root[t] = first
+        return True
 
 
 class Links:
@@ -29,25 +55,9 @@ class Links:
                         inside.add(u)
                         near.append(u)
         core = [k for k, scope in enumerate(self.scopes) if all(v in inside for v in scope)]
-        root = list(range(self.n))
-
-        def find(v: int) -> int:
-            while root[v] != v:
-                root[v] = root[root[v]]
-                v = root[v]
-            return v
-
-        for v in near:
-            root[find(v)] = find(centre)
-        chosen = core
-        for k in rng.permutation(len(self.scopes)).tolist():
-            trees = {find(v) for v in self.scopes[k]}
-            if len(trees) == len(self.scopes[k]):
-                first = trees.pop()
-                for t in trees:
-                    root[t] = first
-                chosen.append(k)
-        return chosen
+        trees = Trees(self.n)
+        trees.join(near)
+        return core + [k for k in rng.permutation(len(self.scopes)).tolist() if trees.join(self.scopes[k])]
 
 
 def forest_blocks(graph: FactorGraph, rng: np.random.Generator) -> list[NDArray[np.uint8]]:
@@ -68,23 +78,13 @@ def forest_blocks(graph: FactorGraph, rng: np.random.Generator) -> list[NDArray[
 
 def _forest(order: list[int], scopes: list[list[int]], beside: list[list[int]]) -> NDArray[np.bool_]:
     """Takes each variable in this order unless it would close a cycle."""
-    inside, root = np.zeros(len(order), bool), list(range(len(order)))
-
-    def find(v: int) -> int:
-        while root[v] != v:
-            root[v] = root[root[v]]
-            v = root[v]
-        return v
-
+    inside, trees = np.zeros(len(order), bool), Trees(len(order))
     for v in order:
         near, fits = set[int](), True
         for k in beside[v]:
             others = {u for u in scopes[k] if u != v and inside[u]}
             fits &= len(others) < 2
             near |= others
-        trees = {find(u) for u in near}
-        if fits and len(trees) == len(near):
+        if fits and trees.join([v, *near]):
             inside[v] = True
-            for t in trees:
-                root[t] = v
     return inside

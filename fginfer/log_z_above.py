@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.beliefs import SLICE
-from fginfer.blocks import Links
+from fginfer.blocks import Links, Trees
 from fginfer.core import clock
 from fginfer.core.arrays import ModelArrays, begins
 from fginfer.core.beliefs import Beliefs
@@ -172,20 +172,5 @@ class _Late(Exception):
 
 def _forest(links: Links, order: list[int]) -> list[int]:
     """Factors in this order, each unless it closes a cycle."""
-    root = list(range(links.n))
-
-    def find(v: int) -> int:
-        while root[v] != v:
-            root[v] = root[root[v]]
-            v = root[v]
-        return v
-
-    out = []
-    for k in order:
-        trees = {find(v) for v in links.scopes[k]}
-        if len(trees) == len(links.scopes[k]):
-            first = trees.pop()
-            for t in trees:
-                root[t] = first
-            out.append(k)
-    return out
+    trees = Trees(links.n)
+    return [k for k in order if trees.join(links.scopes[k])]

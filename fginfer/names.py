@@ -88,6 +88,19 @@ class Names:
         """The name of a variable; its number if it has none."""
         return self._name.get(variable, variable)
 
+    def all_variables(self, n: int) -> list[str]:
+        """A name for each of n variables, as formats want them: x0, x1, ... for those that have none."""
+        used, out = set(self._index), []
+        for i in range(n):
+            name = self._name.get(i)
+            if name is None:
+                name = f"x{i}"
+                while name in used:
+                    name += "_"
+                used.add(name)
+            out.append(name)
+        return out
+
     def labels(self, variable: int) -> tuple[str, ...] | None:
         """The names of the labels of a variable; None if they have none."""
         return self._labels.get(variable)

@@ -18,20 +18,7 @@ class CfnNames:
 
     def __init__(self, names: Names | None, cards: list[int], path: Path) -> None:
         self._names, self._cards, self._path = names, cards, path
-        self._variables = [] if names is None else self._all(names, len(cards))
-
-    def _all(self, names: Names, n: int) -> list[str]:
-        given = [names.variable(i) for i in range(n)]
-        used = {name for name in given if isinstance(name, str)}
-        out = []
-        for i, name in enumerate(given):
-            if not isinstance(name, str):
-                name = f"x{i}"
-                while name in used:
-                    name += "_"
-                used.add(name)
-            out.append(self._quoted(name))
-        return out
+        self._variables = [] if names is None else [self._quoted(name) for name in names.all_variables(len(cards))]
 
     def _quoted(self, name: str) -> str:
         """A text in quotes cannot hold quotes, nor a line end, and nothing stands for them."""

@@ -196,15 +196,5 @@ def _probability(score: float, child: int) -> float:
 def written_names(graph: FactorGraph) -> tuple[list[str], list[list[str]]]:
     """A name for every variable and every label: x0, x1, ... and 0, 1, ... where there are none."""
     names = graph.names or Names()
-    given = [names.variable(i) for i in range(graph.n_variables)]
-    used = {name for name in given if isinstance(name, str)}
-    variables = []
-    for i, name in enumerate(given):
-        if not isinstance(name, str):
-            name = f"x{i}"
-            while name in used:
-                name += "_"
-            used.add(name)
-        variables.append(name)
     labels = [list(names.labels(i) or map(str, range(n))) for i, n in enumerate(graph.cards.tolist())]
-    return variables, labels
+    return names.all_variables(graph.n_variables), labels
