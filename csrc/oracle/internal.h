@@ -134,7 +134,7 @@ typedef struct fgi_access {
 /* All rows. */
 void fgi_scan_pair(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best);
 /* The rows that a sliced table does not rule out; FGI_UNSUPPORTED: too many, a scan costs less. */
-fgi_rc fgi_search_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best);
+fgi_rc fgi_scan_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best);
 
 /* The four regions, see oracle/pairwise.c. */
 fgi_rc fgi_regions_argmax(fgi_access *x, double weight, const fgi_oracle_query *q, fgi_argmax *out);

@@ -78,7 +78,7 @@ void fgi_scan_pair(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *b
 }
 
 /* Bounds first; then the rows in their order, until the best of them is exact. */
-fgi_rc fgi_search_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best) {
+fgi_rc fgi_scan_slices(const fgi_table_source *t, fgi_oracle_scratch *w, fgi_best *best) {
     enum {
         ROWS = 32, /* rows that bounds are made of, as in gdmm/gdmm.h */
         FEW = 8    /* one row in so many is read, at most */

@@ -67,7 +67,7 @@ static fgi_rc search_slices(
     const fgi_table_source *t, const fgi_oracle_query *q, fgi_oracle_scratch *w, fgi_best *best) {
     if (best->capacity > 1 || !(t->view.weight > 0) || !lists_all_labels(t, q)) return FGI_UNSUPPORTED;
     fgi_oracle_spread(q, 2, (const int32_t[]){t->view.rows, t->view.cols}, w);
-    return fgi_search_slices(t, w, best); /* nothing to gather */
+    return fgi_scan_slices(t, w, best); /* nothing to gather */
 }
 
 static fgi_rc search_table(

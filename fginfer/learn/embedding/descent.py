@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.search import Floats
-from fginfer.core.words import NegativeSampling
+from fginfer.core.skipgram import NegativeSampling
 from fginfer.errors import DataError, SolverError
 from fginfer.learn.embedding.text import Text, meetings
 from fginfer.learn.learner import fits, fits_rows

@@ -15,7 +15,7 @@ from fginfer.core import clock
 from fginfer.core.door import VERSION, cpu_path
 from fginfer.core.losses import METHODS
 from fginfer.core.search import Floats
-from fginfer.core.words import LONGEST
+from fginfer.core.skipgram import LONGEST
 from fginfer.errors import DataError, FormatError, MissingFileError, SettingsError, UnwritableError
 from fginfer.learn.data.inputs import check_ranges, check_run_settings, seed_of, threads_of
 from fginfer.learn.embedding.descent import SkipGramDescent

@@ -1,6 +1,6 @@
-/* learn/words/negative.c - see fginfer_words.h. */
+/* learn/skipgram.c - see fginfer_skipgram.h. */
 #include "base/util.h"
-#include "fginfer_words.h"
+#include "fginfer_skipgram.h"
 
 static float sigmoid(float z) { return z > 30 ? 1.0f : z < -30 ? 0.0f : 1.0f / (1.0f + expf(-z)); }
 
@@ -23,7 +23,7 @@ static void pull(float *v, const float *u, int32_t d, float target, float step, 
     }
 }
 
-static void pair(const fgi_words *w, int32_t x, int32_t y, float step, fgi_rng *rng) {
+static void pair(const fgi_skipgram *w, int32_t x, int32_t y, float step, fgi_rng *rng) {
     float moved[1024];
     float *u = w->input + (int64_t)x * w->d;
     for (int32_t i = 0; i < w->d; i++) moved[i] = 0;
@@ -35,7 +35,7 @@ static void pair(const fgi_words *w, int32_t x, int32_t y, float step, fgi_rng *
     for (int32_t i = 0; i < w->d; i++) u[i] += moved[i];
 }
 
-void fgi_words_negative(const fgi_words *w, int64_t begin, int64_t end, uint64_t *random) {
+void fgi_skipgram_pass(const fgi_skipgram *w, int64_t begin, int64_t end, uint64_t *random) {
     fgi_rng rng = {*random};
     for (int64_t t = begin; t < end; t++) {
         const double left = 1 - (double)t / (double)w->n;

@@ -1,4 +1,4 @@
-/* latent/search.c - local and tabu search for the atom problem.
+/* latent/atom_search.c - local and tabu search for the atom problem.
  *
  * With s = F'z at hand, flipping bit i changes |s|^2 by |f_i|^2 +- 2 f_i.s: O(r) to look, O(r) to do. Tabu steps look
  * at a sample of the bits, so that a step costs O(candidates * r) and not O(N r). */

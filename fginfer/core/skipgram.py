@@ -27,7 +27,7 @@ class NegativeSampling:
         step: float,
         seed: int,
     ) -> None:
-        w = ffi.new("fgi_words *")
+        w = ffi.new("fgi_skipgram *")
         self._keep: Any = (w, words, sentences, drawn, rows)
         w.n, w.words, w.sentence = len(words), pointer(words), pointer(sentences)
         w.labels, w.d = rows[0].shape
@@ -48,6 +48,6 @@ class NegativeSampling:
     def advance(self, n: int) -> bool:
         """The next n words; True at the end of the text."""
         end = min(self.at + n, self._words.n)
-        lib.fgi_words_negative(self._words, self.at, end, self._random)
+        lib.fgi_skipgram_pass(self._words, self.at, end, self._random)
         self.at = end
         return bool(end == self._words.n)
