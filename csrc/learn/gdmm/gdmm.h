@@ -160,7 +160,8 @@ int32_t fgi_learn_gdmm_unary_argmax(fgi_learn_gdmm *g, int64_t token, double *va
  * gradients are those at the time of the visit. */
 void fgi_learn_gdmm_propose(fgi_learn_gdmm *g, const int32_t *examples, int64_t n);
 int32_t fgi_learn_gdmm_unary_proposed(fgi_learn_gdmm *g, int64_t token, double *value);
-/* learn/gdmm/unigram_index.c: the choice of fgi_learn_gdmm_propose by search, for one token or the tokens of some examples. */
+/* learn/gdmm/unigram_index.c: the choice of fgi_learn_gdmm_propose by search, for one token or those of some
+ * examples. */
 fgi_rc fgi_unigram_index_create(const fgi_learn_gdmm *g, fgi_unigram_index **out);
 void fgi_unigram_index_free(fgi_unigram_index *o);
 void fgi_unigram_index_mark(fgi_unigram_index *o, int32_t label); /* the weights of a label have changed */

@@ -1,4 +1,5 @@
-/* learn/gdmm/unigram_index.c - unigram oracles by a search index over the labels' weights: many labels with dense features.
+/* learn/gdmm/unigram_index.c - unigram oracles by a search index over the labels' weights, for many labels with dense
+ * features.
  *
  * The index keeps the weights in single precision, a row a label, and follows the labels that a visit has changed
  * before the next search: O(features) each. It chooses labels only: their gradients are computed from the weights
