@@ -1,7 +1,7 @@
 """Latent features: the atom oracle, recovery of synthetic features, real data beside other factorisations.
 
     python -m bench latent [--data FOLDER] [--out FOLDER] [--part atoms,recovery,real] [--sizes 100,1000]
-                           [--sets Syn0,Syn1] [--densities 0.5,0.2] [--draws 5] [--first 0] [--methods lasso,ICA]
+                           [--sets Syn0,Syn1] [--densities 0.5,0.2,0.8] [--draws 5] [--first 0] [--methods lasso,ICA]
                            [--names digits,yeast,letters] [--k 4,8,16,32,64]
 
 FOLDER holds multilabel/yeast-train.svm.gz and ocr/ocr.npz. Prints tables, CPU seconds; with --out also pictures.
@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--methods", default=",".join(RECOVERIES), help="of the recovery")
-    parser.add_argument("--densities", default="0.5,0.2")
+    parser.add_argument("--densities", default="0.5,0.2,0.8")
     parser.add_argument("--sizes", default="20,30,40,60,100,300,1000,3000,10000")
     parser.add_argument("--names", default="digits,yeast,letters", help="of the real data")
     parser.add_argument("--k", default="4,8,16,32,64", help="numbers of features of the real data")

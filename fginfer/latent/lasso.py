@@ -19,6 +19,7 @@ from fginfer.latent.alternating import BinaryFeatures, assign, least_squares, re
 from fginfer.latent.coefficients import SOLVERS
 from fginfer.latent.greedy import GreedyRun, GreedySettings, LassoPoint, run_greedy
 from fginfer.latent.losses import FeatureLoss
+from fginfer.latent.mend import mend, without_constant
 from fginfer.latent.settings import check_choice, check_flag, check_moderate, check_number, check_run, check_size
 from fginfer.latent.starts import ica_columns
 from fginfer.learn.data.inputs import seed_of, threads_of
@@ -59,7 +60,9 @@ class LatentFeatureLasso(BinaryFeatures):
     penalty : as a fraction; .03 recovers all features of the published synthetic data, .001 fits noise.
     size_power : 0 is the published norm, which tells features apart if about half of the rows have each; 1 prefers rare
         features (the penalty is then the Frobenius norm of z_k W_k'), which is needed where one row in five has each.
-        "auto" takes the first if it converges to columns that refinement leaves alone, else the better of both at K.
+        "auto" takes the first if it converges to columns that refinement leaves alone, else the best at K of it, the
+        second, and the second with a constant row, where a column and its complement say the same: features that four
+        rows in five have are found as what one row in five lacks.
     rank : "auto" reduces X to the singular vectors above the noise first (Gavish, Donoho 2014), a number to so many,
         None not at all. Errors and refinement are always those of the whole X.
     inner : "newton" or "proximal" (the published updates): the solver for the coefficients.
@@ -67,7 +70,8 @@ class LatentFeatureLasso(BinaryFeatures):
         number of components); or (rows, any number) zeros and ones. These columns join in the first round; the
         minimum is the same with and without, but where the search ends is not: wrong columns lead astray (features
         that one row in five has: all 35 of Syn3 were found in two of two draws without a start, in none with "ica").
-    refine : alternate between Z and W at the end, while the error falls.
+    refine : alternate between Z and W at the end, while the error falls; where the search had not converged, columns
+        that explain least are exchanged, too.
     tol : the greedy search ends at this relative gap (with the best atom found; the certified one is in ``trace_``).
     n_starts, tabu_steps : local searches for the next atoms in every round, and tabu steps of each.
     max_iter, time_limit : of rounds and seconds. n_jobs: threads; they do not change the result.
@@ -143,15 +147,19 @@ class LatentFeatureLasso(BinaryFeatures):
         settings = replace(settings, start=self._start_columns(X, wanted, settings))
         reduced = reduce_rank(X, self.rank)
         self.rank_ = reduced.shape[1]
-        powers = (0.0, 1.0) if self.size_power == "auto" else (float(self.size_power),)
+        auto = ((0.0, False), (1.0, False), (1.0, True))
+        ways = auto if self.size_power == "auto" else ((float(self.size_power), False),)
         best: _Fit | None = None
-        for power in powers:
-            fit = self._fit_once(X, reduced, replace(settings, size_power=power), wanted)
+        for power, centred in ways:
+            fit = self._fit_once(X, reduced, replace(settings, size_power=power), wanted, centred)
             if best is None or fit.error < best.error:
                 best = fit
             if best.stable or settings.late():
                 break
         assert best is not None
+        if self.refine and not best.stable:
+            Z, W = mend(X, best.Z, seed=settings.seed, threads=settings.threads, late=settings.late)
+            best = best._replace(Z=Z, W=W, error=squared_error(X, Z, W))
         run = best.run
         self.assignments_, self.components_, self.coefficients_ = best.Z, best.W, best.c
         self.error_ = float(np.sqrt(best.error / X.size))
@@ -211,23 +219,29 @@ class LatentFeatureLasso(BinaryFeatures):
             raise DataError(f"start must be {len(X)} rows of zeros and ones, not an array of the shape {Z.shape}")
         return np.ascontiguousarray(Z.T, np.uint8)
 
-    def _fit_once(self, X: Reals, reduced: Reals, settings: GreedySettings, wanted: int | str) -> _Fit:
+    def _fit_once(
+        self, X: Reals, reduced: Reals, settings: GreedySettings, wanted: int | str, centred: bool = False
+    ) -> _Fit:
         if not isinstance(wanted, str):  # with many more atoms the relaxation is not tight, and will not become so
             settings = replace(settings, max_atoms=10 * wanted + 150)
-        loss, run, order = self._atoms(reduced, settings)
+        loss, run, order = self._atoms(reduced, settings, centred)
         if wanted == "lam":
             lengths = np.linalg.norm(loss.weights(run.c), axis=1)
             wanted = int((lengths >= self.min_share * lengths.max(initial=0.0)).sum()) or 1
         Z = loss.atoms[order[: int(wanted)]].T
         c = np.concatenate([run.c[order], np.zeros(int(wanted))])[: int(wanted)]
         Z = _complete(X, Z, int(wanted), settings)
+        if centred:
+            Z = without_constant(X, Z)
         refined, W = refine(X, Z, late=settings.late) if self.refine else (Z, least_squares(Z, X))
         stable = run.status == "converged" and bool((refined == Z).all())
         return _Fit(squared_error(X, refined, W), refined, W, c, run, settings.size_power, stable)
 
-    def _atoms(self, reduced: Reals, settings: GreedySettings) -> tuple[FeatureLoss, GreedyRun, NDArray[np.intp]]:
+    def _atoms(
+        self, reduced: Reals, settings: GreedySettings, centred: bool = False
+    ) -> tuple[FeatureLoss, GreedyRun, NDArray[np.intp]]:
         """All atoms of the lasso, and their order: largest c_k |W_k|^2 first."""
-        loss = FeatureLoss(reduced, self.tau)
+        loss = FeatureLoss(reduced, self.tau, centred)
         run = run_greedy(loss, settings)
         score = run.c * (loss.weights(run.c) ** 2).sum(1)
         return loss, run, np.argsort(-score, kind="stable")

@@ -46,12 +46,14 @@ def dual_value(target: Reals, residual: Reals, largest_scale: float) -> float:
 class FeatureLoss:
     """f(c) = min over W of |X - Z W|^2 / 2N + tau/2 sum_k |W_k|^2 / c_k, from k x k matrices only.
 
-    With S = diag(sqrt(c)) and L = N tau I + S Z'Z S: f = (|X|^2 - tr(L^-1 S Z'XX'Z S)) / 2N.
+    With S = diag(sqrt(c)) and L = N tau I + S Z'Z S: f = (|X|^2 - tr(L^-1 S Z'XX'Z S)) / 2N. `centred` adds a constant
+    row to every row without a price: X and all columns of Z are then what is left of them beside their means, so that
+    a column and its complement say the same.
     """
 
-    def __init__(self, X: Reals, tau: float) -> None:
-        self.X, self.tau, self.n = X, tau, len(X)
-        self.square = float((X * X).sum())
+    def __init__(self, X: Reals, tau: float, centred: bool = False) -> None:
+        self.X, self.tau, self.n, self.centred = X - X.mean(0) if centred else X, tau, len(X), centred
+        self.square = float((self.X * self.X).sum())
         self.atoms: Bits = np.zeros((0, self.n), np.uint8)
         self._gram = np.zeros((0, 0))  # Z'Z
         self._inner = np.zeros((0, X.shape[1]))  # Z'X
@@ -59,13 +61,17 @@ class FeatureLoss:
 
     def add(self, atoms: Bits) -> None:
         """Only the new rows and columns of the cached products are computed."""
-        old, new = self.atoms.astype(np.float64), atoms.astype(np.float64)
+        old, new = self._columns(self.atoms), self._columns(atoms)
         cross, inner = old @ new.T, new @ self.X
         self._gram = np.block([[self._gram, cross], [cross.T, new @ new.T]])
         cross = self._inner @ inner.T
         self._outer = np.block([[self._outer, cross], [cross.T, inner @ inner.T]])
         self._inner = np.concatenate([self._inner, inner])
         self.atoms = np.concatenate([self.atoms, atoms])
+
+    def _columns(self, atoms: Bits) -> Reals:
+        out = atoms.astype(np.float64)
+        return out - out.mean(1, keepdims=True) if self.centred else out
 
     def keep(self, which: NDArray[np.bool_]) -> None:
         self.atoms, self._inner = self.atoms[which], self._inner[which]
@@ -103,7 +109,7 @@ class FeatureLoss:
         return out
 
     def residual(self, c: Reals) -> Reals:
-        out: Reals = self.X - self.atoms.T.astype(np.float64) @ self.weights(c)
+        out: Reals = self.X - self._columns(self.atoms).T @ self.weights(c)
         return out
 
     def factor(self, residual: Reals) -> Reals:
