@@ -1,4 +1,4 @@
-"""Columns that are nearly right: complements, a constant that is taken away, exchanges; features that most rows have."""
+"""Columns that are nearly right: complements, constants, exchanges; features that most rows have."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def test_the_centred_loss_is_that_of_a_constant_without_price():
     V = np.linalg.solve(A.T @ A + price, A.T @ X)
     value = ((X - A @ V) ** 2).sum() / 80 + 0.15 * ((V[1:] ** 2).sum(1) / c).sum()
     assert loss.value(c) == pytest.approx(value, rel=1e-9)
-    assert np.allclose(loss.weights(c), V[1:]) and np.allclose(loss.residual(c), X - A @ V)
+    assert np.allclose(loss.weights(c), V[1:])
+    assert np.allclose(loss.residual(c), X - A @ V)
     step = 1e-6
     slopes = [(loss.value(c + step * e) - loss.value(c - step * e)) / (2 * step) for e in np.eye(4)]
     assert np.allclose(loss.derivatives(c)[0], slopes, rtol=1e-5)
