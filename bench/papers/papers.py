@@ -41,7 +41,11 @@ ROWS = {
     "binary": Row("thesis, Algorithm 9: many binary factors", "binary", ""),
     "figure3.2": Row("thesis, Figure 3.2; GDMM learning, Figure 2", "learning_papers", "FOLDER --part figure2"),
     "figure3.3": Row("thesis, Figure 3.3; GDMM learning, Figure 3", "learning", "FOLDER"),
-    "figure3.5": Row("thesis, Figure 3.5, Table 3.3: faces", "inner_products", "--part multiclass"),
+    "figure3.5": Row(
+        "thesis, Figure 3.5, Table 3.3: faces",
+        "inner_products",
+        "--part multiclass --k 30000 --methods Margin MIPS-codes Decomp-MIPS-2-codes",
+    ),
     "figure3.6": Row(
         "thesis, Figure 3.6, Table 3.4: labels by search", "inner_products", "--part multilabel --data FOLDER"
     ),

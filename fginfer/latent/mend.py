@@ -13,7 +13,7 @@ Reals = NDArray[np.float64]
 Bits = NDArray[np.uint8]
 STARTS = 10  # local searches for a column in the place of another (chosen)
 MORE = 16  # exchanges that are tried beside one for each column (chosen)
-ROUNDS = 30  # of refinement after an exchange (chosen)
+ROUNDS = 30  # rounds of refinement after an exchange (chosen)
 
 
 def without_constant(X: Reals, Z: Bits) -> Bits:

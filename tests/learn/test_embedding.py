@@ -200,3 +200,29 @@ def test_bad_data() -> None:
         EmbeddingClassifier().fit(X.astype(float) * 1e300, y)
     with pytest.raises(SettingsError, match="k must"):
         EmbeddingClassifier(max_iter=1).fit(X, y).top(X, 61)
+
+
+@pytest.mark.parametrize(("method", "queries"), [("search", 64), ("decomposed", 128)])
+def test_searches_go_by_codes_unless_clusters_or_exact_ones_are_asked_for(method, queries):
+    X = np.eye(200, 8, dtype=np.float32)
+    for given, wanted in (({}, (1, queries)), ({"probes": 2}, (None, None)), ({"candidates": None}, (None, None))):
+        model = EmbeddingClassifier(method=method, **given)
+        model.n_features_in_ = X.shape[1]
+        loss = model._sgd(0, 200).loss
+        assert (loss["candidates"], loss["queries"]) == wanted
+
+
+@pytest.mark.parametrize("loss", ["margin", "nca"])
+@pytest.mark.parametrize("method", ["search", "decomposed"])
+def test_by_codes_a_model_is_about_as_good_as_by_all_labels(method, loss):
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((150, 32))
+    y = np.repeat(np.arange(150), 4)
+    X = (points[y] + 0.3 * rng.standard_normal((len(y), 32))).astype(np.float32) / 6
+    eta = {"margin": 4.0, "nca": 0.3}[loss]
+    right = [
+        EmbeddingClassifier(loss=loss, method=m, eta0=eta, max_iter=3, random_state=0).fit(X, y).score(X, y)
+        for m in ("exact", method)
+    ]
+    assert right[1] > right[0] - 0.03
+    assert right[0] > 0.5

@@ -36,6 +36,7 @@ from fginfer.search_questions import check_way
 _SAVED = ("n_features_in", "label_lists", "threshold", "status", "n_iter", "objective")
 MANY = 2000  # labels from which prediction asks an index
 CHUNK = 4_000_000  # scores computed at a time
+BY_CODES = {"search": 64, "decomposed": 128}  # labels a search by codes returns (bench inner_products)
 
 
 class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,9 +49,10 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     loss : "margin" (smoothed by `mu`), "cross-entropy", "triplet", or "nca" (rows are proxies, scores distances).
     method : how losses and gradients are found. "exact"; "sampled" (the positives and a sample); "search" (the labels
         with the largest scores); "decomposed" (searches in `blocks` of the coordinates, joined by messages).
-    queries : labels a search returns, or sample size; None: a hundredth of the labels, at least 100. probes : clusters
-        that a search visits; None: exact searches. candidates : in place of probes, searches by codes, which find more
-        where rows are not clustered (as many as `queries` is a good start).
+    queries : labels a search returns, or sample size; None: 64 for "search" by codes, 128 for every block of
+        "decomposed" by codes, else a hundredth of the labels, at least 100. candidates : labels that a search by codes
+        scores exactly; "auto": as many as `queries`, unless `probes` are given; None: no codes. probes : clusters that
+        a search visits in place of codes; neither: exact searches.
     keep : see :class:`fginfer.learn.losses.EmbeddingLoss`.
     hidden : size of a rectified hidden layer, None for a linear model. fit_intercept : a constant feature (not nca).
     eta0 : step size; eta0 / (1 + t) after t epochs, for every sample of a batch.
@@ -90,9 +92,9 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         mu: float = 1.0,
         queries: int | None = None,
         probes: int | None = None,
-        candidates: int | None = None,
+        candidates: int | str | None = "auto",
         keep: int | None = None,
-        blocks: int = 4,
+        blocks: int = 2,
         rounds: int = 1,
         hidden: int | None = None,
         fit_intercept: bool = True,
@@ -183,21 +185,28 @@ class EmbeddingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_run_settings(self)
         for name in ("queries", "probes", "candidates", "hidden"):
             value = getattr(self, name)
+            if name == "candidates" and isinstance(value, str) and value == "auto":
+                continue
             if value is not None and not (is_number(value, whole=True) and value >= 1):
                 raise SettingsError(f"{name} must be None or a positive whole number, not {value!r}")
         if self.keep is not None and not (is_number(self.keep, whole=True) and self.keep >= 0):
             raise SettingsError(f"keep must be None or a whole number, not {self.keep!r}")
 
     def _sgd(self, seed: int, n_labels: int) -> SgdSettings:
+        candidates = self.candidates
+        if isinstance(candidates, str):  # codes, unless clusters are asked for
+            candidates = 1 if self.probes is None else None
         queries = None if self.queries is None else int(self.queries)
         if queries is not None and queries > n_labels:
             raise SettingsError(f"queries is {queries}, but there are {n_labels} labels only")
+        if queries is None and candidates is not None and self.method in BY_CODES:
+            queries = min(BY_CODES[self.method], n_labels)
         width = (self.hidden or self.n_features_in_) + (self._has_intercept() or self.loss == "nca")
         if self.method == "decomposed" and self.blocks > width:  # told before the epochs by sampling
             raise SettingsError(f"blocks must be at most {width}, what the last layer sees, not {self.blocks}")
         loss = {
             "loss": self.loss, "mu": float(self.mu), "queries": queries, "probes": self.probes, "keep": self.keep,
-            "candidates": self.candidates,
+            "candidates": candidates,
             "blocks": self.blocks, "rounds": self.rounds, "n_jobs": threads_of(self.n_jobs), "seed": seed,
         }  # fmt: skip
         return SgdSettings(
