@@ -17,8 +17,8 @@ from fginfer.table_roles import TableRoles
 from fginfer.table_values import Dense
 from fginfer.tables import Potts
 
-# Scores of a table that joins layers: fewer auxiliary variables make proofs shorter and passes longer. On set coverings
-# tables of 256 proved in 0.2 s what single layers did not in 5 s; the smaller number is for chains of very many layers.
+# Scores of a table that joins layers: fewer auxiliary variables make proofs shorter and passes longer (decision 0016).
+# The smaller number is for chains of very many layers.
 SMALL, SMALLEST = 256, 64
 FEW_LAYERS = 64  # chains of up to so many have the larger tables (chosen)
 MOST_AXES = 12  # axes of a table: variables with one label add axes, but no scores (chosen)

@@ -96,6 +96,26 @@ def test_comments_inside_functions_are_short() -> None:
     assert [c.place for c in package_and_core() if c.is_inside and c.lines > MOST_LINES] == []
 
 
+MEASURED = re.compile(r"(?<![\w^])\d*\.?\d+(?: and \d*\.?\d+)? ?(?:s|ms|us|%|MB|GB|passes)(?![\w/*])")
+MOST_MEASURED = 1  # figure with a unit; several are measurements, which belong into docs/how/decisions
+
+
+def measured(comment: Comment) -> list[str]:
+    """Figures with a unit in what it says, examples aside."""
+    return MEASURED.findall(comment.text.partition(">>>")[0])
+
+
+def test_measurements_are_in_records_of_decisions() -> None:
+    found = [c for c in package_and_core() if len(measured(c)) > MOST_MEASURED]
+    assert [f"{c.place}: {measured(c)}" for c in found] == []
+
+
+def test_measurements_are_seen() -> None:
+    text = "568 tags on 2 threads would take 65 and 59 % of the time, and with so many labels 50 % or 0.2 s"
+    assert measured(Comment("", text, False, 1)) == ["65 and 59 %", "50 %", "0.2 s"]
+    assert measured(Comment("", "x -> 2 sums, 3 samples; 2^30 bytes", False, 1)) == []
+
+
 def test_pieces_of_sentences_are_seen() -> None:
     said = [Comment("", text, False, 1) for text in ("begins ...", "... goes on", "one,", "0, 1, ...", "A sentence.")]
     assert [runs_on(comment) for comment in said] == [True, True, True, False, False]

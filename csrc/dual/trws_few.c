@@ -386,10 +386,9 @@ INLINE_AVX2 void ask_for_contents(const sweep *few, int64_t i, int listed, const
         ask_for_table(few, &few->edges[k], K);
 }
 
-/* A task of one of several threads begins far from where the one before has ended, and there the first 16 visits take 3
- * to 5 times as long: on a grid of 500 x 500 a tenth (forwards) to two fifths (backwards) of half a row. So the last
- * visits of a task ask for what the next one begins with, a node each: first where its edges are, then what they point
- * to. */
+/* A task of one of several threads begins far from where the one before has ended, and its first visits take several
+ * times as long (decision 0016). So the last visits of a task ask for what the next one begins with, a node each: first
+ * where its edges are, then what they point to. */
 INLINE_AVX2 void ask_for_next(const fgi_model *m, const fgi_trws *state, const sweep *few, int64_t left,
     const int forward, const int weighted, const int K) {
     const int64_t cold = state->cold, ahead = state->then + (left > cold ? 2 : 1) * cold - left;

@@ -5,7 +5,7 @@
  *   core.c     the other sums: a bound by a price per unit, and a search around it */
 #include "rules/rule.h"
 
-/* Totals are counted one by one up to these limits, some 5 ms and 16 MB (chosen). */
+/* Totals are counted one by one up to these limits: some milliseconds, 16 MB (chosen). */
 static const int64_t MOST_ENTRIES = 2000000; /* entries of the dynamic program's table */
 static const int64_t MOST_STEPS = 5000000;   /* steps through the table */
 /* Max-marginals may take so many times as much, since nothing else is there for them (chosen). */

@@ -28,9 +28,8 @@ from fginfer.log import logger
 MOST_LOSSES = 20  # losses of workers, after which a cluster is given up
 MOST_LABELS = 512  # in a chunk: results come in often enough to be saved and shown
 POLL = 0.02  # seconds between looks at Ctrl-C and the clock
-# Threads wait for each other at the end of a chunk. Of the chunks made for a cluster the first are single large labels,
-# which keep one thread busy: 568 tags of Debian on 2 and 4 threads would take 65 and 59 % of the time of one, and with
-# so many labels a thread 50 and 25 %.
+# Threads wait for each other at the end of a chunk. The first chunks made for a cluster are single large labels, which
+# would keep one thread busy and the others waiting, so a chunk has at least so many labels a thread (decision 0016).
 LABELS_A_THREAD = 32
 
 

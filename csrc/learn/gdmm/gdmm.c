@@ -341,8 +341,8 @@ static void fit_block_C(fgi_learn_gdmm *g) {
     if (factor != 1.0) change_C(g, factor > most ? most : factor < 1 / most ? 1 / most : factor);
 }
 
-/* Over-relaxation of proximal points. On small problems at C = 10 and 100 that took long (or forever) without, 1.3 to
- * 1.8 all saved passes; label sets are better without. */
+/* Over-relaxation of proximal points: problems with a large C take fewer passes by it. Label sets are better without
+ * (decision 0016). */
 static const double RELAXATION = 1.6;
 
 fgi_rc fgi_learn_gdmm_end_pass(fgi_learn_gdmm *g, fgi_error *err) {

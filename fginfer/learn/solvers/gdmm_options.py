@@ -13,8 +13,8 @@ from fginfer.errors import SettingsError
 class GdmmOptions:
     """rho: penalty on disagreement between a factor and its variables (0: begins with 1 / C and follows the residuals).
     eta: multiplier step, 1 is the classical one (None: 1, or 0.3 with afw, which moves less in a pass). soft-bcfw is
-    eta = 0, an approximation that gets better and slower with rho, for comparisons only: with the best rho of 0.1 to
-    1000 its primal is still 3 % above that of gdmm after 20 passes over tags (bench learning_papers, figure2).
+    eta = 0, an approximation that gets better and slower with rho, for comparisons only: with the best rho it is still
+    behind gdmm (python -m bench learning_papers, figure2).
     block_C: a larger C is reached by proximal points whose subproblems have this one (0: chosen by the data).
 
     greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
