@@ -79,7 +79,8 @@ def explain(
     evidence    variables that are known, as solve takes it; they may be to blame
     weights     what it costs to drop a factor, by handle, name or number (1 unless said)
     time_limit  seconds; what was found until then is told, `minimal` says whether it is all. After Ctrl-C it is the
-                `found` of the KeyboardInterrupt
+                `found` of the KeyboardInterrupt. Without one, the way out is looked for about as long as it took to
+                find what contradicts; `cheapest` says whether nothing is cheaper
     callback    called with a line of text at each step
 
     Every forbidden state becomes a clause that counts while its factor does. A solver that learns from conflicts
@@ -105,12 +106,14 @@ def explain(
         whole.condition(seen)  # says what is wrong with it
     known = _Names(whole)
     costs = known.costs(weights)
+    began = clock.now()
     search = _Search(hard_parts(whole, seen), check_limit, callback or (lambda line: None))
     try:
         core = search.core()
         if core is None:
             return _of_the_cutoff(whole, seen, search)
-        relaxed = cheapest(search.parts, [costs.get(g, 1.0) for g in search.parts.groups], search.left)
+        prices = [costs.get(g, 1.0) for g in search.parts.groups]
+        relaxed = cheapest(search.parts, prices, search.left, clock.now() - began)
     except KeyboardInterrupt:
         if not search.found:
             raise
@@ -153,8 +156,7 @@ class _Search:
     def __init__(self, parts: HardParts, limit: float | None, say: Callable[[str], object]) -> None:
         self.parts, self._say = parts, say
         self._end = None if limit is None else clock.now() + limit
-        parts.write()
-        self._clauses = Clauses(parts.finish(), parts.clauses)
+        self._clauses = Clauses(*parts.clauses())
         self.undecided, self.minimal = False, False
         self.found: list[int] = []  # groups that contradict each other, fewer and fewer
 

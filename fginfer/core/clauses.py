@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from fginfer.core.arrays import begins
 from fginfer.core.door import check, ffi, lib, new_error, pointer
 
 
 class Clauses:
     """Literal 2 v says that v is true, 2 v + 1 that it is false; a clause wants one of its literals.
 
-    >>> clauses = Clauses(2, [[1, 3]])
+    >>> clauses = Clauses(2, [2], [1, 3])
     >>> clauses.ask([0, 2]), sorted(clauses.core())
     (False, [0, 2])
     >>> clauses.ask([0, 3])
     True
     """
 
-    def __init__(self, n_vars: int, clauses: Sequence[Sequence[int]]) -> None:
-        begin = np.zeros(len(clauses) + 1, np.int64)
-        np.cumsum([len(c) for c in clauses], out=begin[1:])
-        literals = np.array([x for c in clauses for x in c], np.int32)
+    def __init__(self, n_vars: int, sizes: ArrayLike, literals: ArrayLike) -> None:
+        """`sizes` are the numbers of literals of the clauses, which `literals` has one after the other."""
+        begin, literals = begins(np.asarray(sizes, np.int64)), np.ascontiguousarray(literals, np.int32)
         out, error = ffi.new("fgi_clauses **"), new_error()
-        check(lib.fgi_clauses_create(n_vars, len(clauses), pointer(begin), pointer(literals), out, error), error)
+        check(lib.fgi_clauses_create(n_vars, len(begin) - 1, pointer(begin), pointer(literals), out, error), error)
         self._handle = ffi.gc(out[0], lib.fgi_clauses_free)
         self._n, self._asked = n_vars, 0
 

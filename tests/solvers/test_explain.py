@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import FactorGraph, Potts, explain
+import fginfer
+from fginfer import FactorGraph, Potts, explain, relax
+from fginfer.core import clock
 from fginfer.errors import ModelError, SettingsError
 
 HARD = st.sampled_from([-inf, -inf, 0.0, 1.0])
@@ -155,3 +157,28 @@ def test_pigeons_in_a_long_list_of_constraints():
 def test_bad_input(settings: dict[str, object], message: str):
     with pytest.raises((SettingsError, ModelError), match=message):
         explain(odd_ring()[0], **settings)
+
+
+def test_many_labels_in_order():
+    """Variables that have one label each of many: a circle of `less than`, of which every step is needed."""
+    labels = np.arange(12)
+    less = np.where(labels[:, None] < labels[None, :], 0.0, -inf)
+    graph = FactorGraph([12] * 9)
+    circle = [graph.add_factor([i, (i + 1) % 5], less) for i in range(5)]
+    for i in range(5, 8):
+        graph.add_factor([i, i + 1], less)
+    found = explain(graph)
+    assert found.minimal
+    assert list(found.factors) == circle
+    assert (found.cheapest, found.cost) == (True, 1.0)
+
+
+def test_a_way_out_takes_no_longer_than_the_search(monkeypatch: pytest.MonkeyPatch):
+    given = []
+    monkeypatch.setattr(relax, "solve", lambda graph, **settings: given.append(settings["time_limit"]) or real(graph))
+    monkeypatch.setattr(relax, "SECONDS", 1e-9)
+    real, before = fginfer.solve, clock.now()
+    explain(odd_ring()[0])
+    assert 0.0 < given[0] <= clock.now() - before
+    explain(odd_ring()[0], time_limit=50.0)
+    assert 40.0 < given[1] <= 50.0
