@@ -74,8 +74,9 @@ def solve(
     verbose         prints the log of the run to stderr; in a notebook, as plain text below a bar that moves
     on_interrupt    "raise": Ctrl-C (Stop in a notebook) raises KeyboardInterrupt; "return": it ends the run, and the
                     Result has what was found, with the status "interrupted"
-    parts           solves the model in so many parts, each by trws, for sizes that one process does not hold; or the
-                    part of each variable. The answer depends on the parts, not on who works on them
+    parts           solves the model in so many parts, for sizes that one process does not hold; or the part of each
+                    variable. Each is solved by trws, or by `method` "gdmm" or "auto" (trws, then proofs of the parts).
+                    The answer depends on the parts, not on who works on them
     client          a dask.distributed.Client, or the address of a scheduler: the parts live on its workers. `security`
                     is for an address that begins with tls://
     memory          with a Sharded model and no client: bytes for the parts in memory; the others sleep on disk

@@ -86,7 +86,9 @@ def register(subparsers: Any) -> None:
         help="how many work at once; a proof or an iteration limit ends with the same answer (default 1)",
     )
     parser.add_argument("--max-iterations", type=int, metavar="N", help="of the method (default: no limit)")
-    parser.add_argument("--parts", type=int, metavar="N", help="solve the model in so many parts, each by trws")
+    parser.add_argument(
+        "--parts", type=int, metavar="N", help="solve the model in so many parts, each by trws (or --method gdmm, auto)"
+    )
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="of a Dask cluster, tcp://host:8786: its workers have the parts"
     )

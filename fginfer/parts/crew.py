@@ -18,6 +18,8 @@ from fginfer.parts.part import Part, Sleep
 from fginfer.parts.rules import RULES
 from fginfer.parts.shard import Shard
 
+SLICED = ("round", "prove")  # questions that take a time, after which they are asked again
+
 
 class Ask(NamedTuple):
     """A method of Part, and its arguments for each of the parts that are asked."""
@@ -74,10 +76,10 @@ class SerialCrew:
         while self._left:
             number = self._left[0]
             given = self._ask.given[number]
-            if self._ask.what == "round":
+            if self._ask.what in SLICED:
                 given = (*given, max(1e-3, deadline - clock.now()) if deadline < inf else -1.0)
             answer = getattr(self.part(number), self._ask.what)(*given)
-            if answer is None and self._ask.what == "round":
+            if answer is None and self._ask.what in SLICED:
                 return None
             self._answers[number] = answer
             self._left.pop(0)
@@ -146,7 +148,7 @@ class ThreadCrew:
             if number not in self._parts:
                 self._parts[number] = make_part(number, self._shard, self._options)
             work = getattr(self._parts[number], ask.what)
-            if ask.what != "round":
+            if ask.what not in SLICED:
                 return work(*ask.given[number])
             answer = None
             while answer is None and not self._stop:

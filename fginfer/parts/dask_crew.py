@@ -19,7 +19,7 @@ from fginfer.cluster import Watch, check_workers
 from fginfer.core import clock
 from fginfer.core.door import VERSION
 from fginfer.errors import FginferError, SettingsError, SolverError
-from fginfer.parts.crew import Ask, PartsLost, make_part
+from fginfer.parts.crew import SLICED, Ask, PartsLost, make_part
 from fginfer.parts.part import Part
 from fginfer.parts.rules import RULES
 from fginfer.parts.shard import Shard
@@ -173,7 +173,7 @@ class DaskCrew:
             self._begin(ask)
 
     def _begin(self, ask: Ask) -> None:
-        self._answers, self._is_round = {}, ask.what == "round"
+        self._answers, self._is_round = {}, ask.what in SLICED
         for number, making in list(self._making.items()):  # made before they are asked
             self._wait_for(number, making)
         self._futures = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from typing import Any, cast
 
@@ -30,7 +31,8 @@ class PartsEngine:
         self._start = settings.start_time if settings.start_time >= 0 else clock.now()
         floor: Callable[[float], float] | None = None if model is None else model.floor
         score = None if model is None else model.score
-        target = Target(settings.gap, settings.cutoff, settings.max_iterations, settings.seed, sweeps, floor, score)
+        target = Target(settings.gap, settings.cutoff, settings.max_iterations, settings.seed, sweeps, floor)
+        target = replace(target, score=score, proves=settings.method == "auto")
         self.rounds = Rounds(crew.n_parts, target, keeper, lambda: clock.now() - self._start)
         self._script: Script = self.rounds.script()
         self._offer: NDArray[np.int32] | None = None
@@ -116,8 +118,9 @@ class PartsEngine:
 
     def progress(self) -> Progress:
         r = self.rounds
-        score, bound = known(r.found.score), known(r.found.bound)
-        return Progress(clock.now() - self._start, r.number, score, bound, None, None, r.unit, r.found.by)
+        best = r.best
+        score, bound = known(best.score), known(best.bound)
+        return Progress(clock.now() - self._start, r.number, score, bound, None, None, r.unit, best.by)
 
     def now(self) -> Result:
         """The result so far."""
@@ -126,9 +129,10 @@ class PartsEngine:
     def result(self) -> Result:
         r = self.rounds
         labels = r.labels()
-        score = r.found.score
-        events = np.array(r.found.events, EVENT) if r.found.events else np.zeros(0, EVENT)
-        bound = max(r.found.bound, score) if labels is not None else r.found.bound
+        best = r.best
+        score = best.score
+        events = np.array(r.events, EVENT) if r.events else np.zeros(0, EVENT)
+        bound = max(best.bound, score) if labels is not None else best.bound
         status = r.proof() or self._ended or "running"
         return Result(
             "parts",
@@ -144,7 +148,7 @@ class PartsEngine:
             Trace(events),
             statistics=self._statistics(),
             unit=r.unit,
-            found_by=None if labels is None else r.found.by,
+            found_by=None if labels is None else best.by,
             proved_by="parts" if status in PROOFS else None,
         )
 

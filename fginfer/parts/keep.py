@@ -32,7 +32,9 @@ class Kept:
     window_bound: float
     kick: float
     last_kick: float
+    pace: float
     width: int
+    misses: int
     bound: float
     score: float
     counts: list[NDArray[np.int64]]
@@ -84,8 +86,8 @@ class Keeper:
         """All parts are there: from now on this is the round to go back to."""
         old, self.kept = self.kept, kept
         arrays: dict[str, Any] = {
-            "round": np.array([_VERSION, kept.number, kept.join_at, kept.window_at, kept.width]),
-            "values": np.array([kept.window_bound, kept.kick, kept.last_kick, kept.bound, kept.score]),
+            "round": np.array([_VERSION, kept.number, kept.join_at, kept.window_at, kept.width, kept.misses]),
+            "values": np.array([kept.window_bound, kept.kick, kept.last_kick, kept.pace, kept.bound, kept.score]),
             "mark": np.array([self._mark[name] for name in sorted(self._mark)], np.int64),
         }
         arrays |= {f"counts{p}": counts for p, counts in enumerate(kept.counts)}
@@ -133,8 +135,8 @@ class Keeper:
             version, *counted = (int(x) for x in arrays["round"])
             if version != _VERSION:
                 raise ValueError("it was written by another fginfer")
-            number, join_at, window_at, width = counted
-            window, kick, last_kick, bound, score = (float(x) for x in arrays["values"])
+            number, join_at, window_at, width, misses = counted
+            window, kick, last_kick, pace, bound, score = (float(x) for x in arrays["values"])
             found = dict(zip(sorted(self._mark), arrays["mark"].tolist(), strict=True))
         except (KeyError, ValueError, TypeError) as error:
             raise FormatError(f"not a checkpoint, or damaged ({error})", str(path)) from None
@@ -144,4 +146,6 @@ class Keeper:
         n = self._mark["parts"]
         counts = [arrays[f"counts{p}"] for p in range(n)]
         labels = [arrays[f"labels{p}"] for p in range(n)] if "labels0" in arrays else None
-        return Kept(number, join_at, window_at, window, kick, last_kick, width, bound, score, counts, labels)
+        return Kept(
+            number, join_at, window_at, window, kick, last_kick, pace, width, misses, bound, score, counts, labels
+        )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fginfer.core import clock
 from fginfer.core.arrays import ModelArrays, begins
-from fginfer.core.solver import NativeSolver, native_settings
+from fginfer.parts.hands import Hand, Prover, hand_for
 from fginfer.parts.shard import Shard, runs_of, subset
 
 Reals = NDArray[np.float64]
@@ -71,9 +71,9 @@ class Part:
         self._model = shard.model()
         self._variables, self.n_border, self._slack = shard.variables, shard.n_border, shard.slack
         self._options, self._asleep = options, asleep
-        self._solver: NativeSolver | None = None  # made when it is first needed
+        self._made: Hand | None = None  # made when it is first needed
+        self._prover: Prover | None = None
         self._cards = self._model.cards
-        self._border = np.arange(self.n_border, dtype=np.int32)
         self._begin = begins(self._cards[: self.n_border])
         arrays = ModelArrays.of_model(self._model)
         assert arrays.unary is not None
@@ -84,30 +84,27 @@ class Part:
             self._labels = asleep.labels.astype(np.int32)
         self._strip: _Strip | None = None
         self._strip_size = 0, 0
-        self._target = -1  # iterations at which the round under way ends; -1: none is under way
+        self._at_work = False  # in the middle of a round
         self._error = 0.0  # what rounding took from the unary scores of this round
 
     @property
-    def _native(self) -> NativeSolver:
-        if self._solver is None:
-            threads, options = self._options.get("threads", 1), dict(self._options)
-            options.pop("threads", None)
-            self._solver = NativeSolver(self._model, native_settings("trws", gap=0.0, threads=threads, options=options))
+    def _hand(self) -> Hand:
+        if self._made is None:
+            self._made = hand_for(self._model, self.n_border, self._options)
             if self._asleep is not None and self._asleep.state is not None:
-                self._move(self._asleep.multipliers)
-                self._solver.set_state(np.load(self._asleep.state))
-        return self._solver
+                self._made.set_state(self._moved(self._asleep.multipliers), np.load(self._asleep.state))
+        return self._made
 
     def memory(self) -> int:
         """Bytes that the part takes, about."""
-        return int(self._model.memory + self._native.info.memory + 8 * self._model.n_labels + 8 * len(self._cards))
+        return int(self._model.memory + self._hand.memory + 8 * self._model.n_labels + 8 * len(self._cards))
 
     def sleep(self, path: Path) -> Sleep:
         """Writes what it needs to go on later."""
         labels = None if self._labels is None else self.commit()
         state = None if self._asleep is None else self._asleep.state
-        if self._solver is not None and self._solver.steps:
-            np.save(path, self._solver.state())
+        if self._made is not None and self._made.has_worked:
+            np.save(path, self._made.state())
             state = path
         return Sleep(self._multipliers, state, labels)
 
@@ -131,7 +128,7 @@ class Part:
             int(self._cards.max(initial=0)),
             float(max(finite, unary)),
             self._model.unit,
-            self._native.state_size,
+            self._hand.state_size,
         )
 
     # -- rounds ------------------------------------------------------------------------------------------------
@@ -139,20 +136,36 @@ class Part:
     def round(self, multipliers: Reals, sweeps: int, seconds: float = -1.0) -> Report | None:
         """So many iterations under these multipliers; None where the time was over before: to be called again."""
         began = clock.now()
-        if self._target < 0:
-            self._move(multipliers)
-            self._target = self._native.steps + sweeps
-        self._native.run(seconds, self._target - self._native.steps)
-        if self._native.status == "running" and self._native.steps < self._target:
+        if not self._at_work:
+            self._hand.begin(self._moved(multipliers), sweeps)
+        self._at_work = not self._hand.run(seconds)
+        if self._at_work:
             return None
-        self._target = -1
-        bound = float(self._native.info.bound)
-        if bound > -inf:
-            bound = nextafter(bound + self._error, inf) if self._error > 0 else bound
-        beliefs, labels = self._native.beliefs(self._border), self._take_labels()
-        return Report(bound, beliefs, labels[: self.n_border].copy(), clock.now() - began)
+        labels = self._take_labels(self._hand.labels())
+        return Report(
+            self._raised(self._hand.bound()),
+            self._hand.beliefs(),
+            labels[: self.n_border].copy(),
+            clock.now() - began,
+        )
 
-    def _move(self, multipliers: Reals) -> None:
+    def prove(self, multipliers: Reals, iterations: int, seed: int, seconds: float = -1.0) -> Report | None:
+        """So many iterations of auto under these multipliers, as `round`; there are no beliefs."""
+        began = clock.now()
+        if self._prover is None:
+            threads = self._options.get("threads", 1)
+            self._prover = Prover(self._model, self._moved(multipliers), self.n_border, iterations, seed, threads)
+        if not self._prover.run(seconds):
+            return None
+        bound, found = self._prover.found()
+        self._prover = None
+        labels = self._take_labels(found)
+        return Report(self._raised(bound), np.zeros(0), labels[: self.n_border].copy(), clock.now() - began)
+
+    def _raised(self, bound: float) -> float:
+        return nextafter(bound + self._error, inf) if bound > -inf and self._error > 0 else bound
+
+    def _moved(self, multipliers: Reals) -> Reals:
         """Unary scores plus multipliers. What rounding takes from a sum, the bound must not lose."""
         self._multipliers = multipliers
         given, known = self._own_unary, self._own_unary > -inf
@@ -163,12 +176,11 @@ class Part:
         self._error = self._slack
         if len(lost) and lost.any():
             self._error += float(np.maximum.reduceat(lost, self._begin[:-1]).clip(0.0).sum()) * (1 + 2.0**-20)
-        self._native.move_unary(self._border, moved)
+        return moved
 
     # -- labels ------------------------------------------------------------------------------------------------
 
-    def _take_labels(self) -> Labels:
-        found = self._native.labels()
+    def _take_labels(self, found: Labels | None) -> Labels:
         if found is not None:
             self._labels = found
         elif self._labels is None:
@@ -206,23 +218,20 @@ class Part:
 
     def pack(self, multipliers: Reals) -> Reals:
         """What another Part of the same shard needs to go on as this one will, under the multipliers to come."""
-        self._move(multipliers)
-        state = self._native.state()
-        self._native.set_state(state)  # what it holds beside, it makes again as the other one will
+        state = self._hand.state()
+        self._hand.set_state(self._moved(multipliers), state)  # what it holds beside, it makes again as the other will
         return state
 
     def restart(self) -> None:
         """Forgets its work: it is as it was made."""
-        self._solver, self._asleep, self._labels = None, None, None
+        self._made, self._prover, self._asleep, self._labels = None, None, None, None
         self._multipliers = np.zeros(len(self._own_unary))
-        self._target, self._error = -1, 0.0
+        self._at_work, self._error = False, 0.0
 
     def restore(self, multipliers: Reals, state: Reals) -> None:
         """Goes on from a state, under the multipliers it was packed with."""
-        self._target = -1
-        self._asleep = None
-        self._move(multipliers)
-        self._native.set_state(state)
+        self._at_work, self._asleep, self._prover = False, None, None
+        self._hand.set_state(self._moved(multipliers), state)
 
 
 class _Strip:

@@ -7,7 +7,7 @@ time, changes nothing. `kept` is the round to go back to after a fault.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import fsum, inf, nextafter
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ class Target:
     seed: int
     sweeps: int  # iterations of a part in a round
     floor: Callable[[float], float] | None = None  # the largest score that can occur up to a bound
+    proves: bool = False  # whether parts are solved to their optimum once rounds have converged
     score: Callable[[NDArray[np.int32]], float] | None = None  # a labeling of the whole, as one process adds
 
 
@@ -47,7 +48,11 @@ class Found:
     score: float = -inf
     labels: list[NDArray[Any]] | None = None  # labels of each part
     by: str = "parts"
-    events: list[tuple[float, float, float, int]] = field(default_factory=list)
+
+    def or_better(self, other: Found) -> Found:
+        """The better of both bounds, and of both labelings."""
+        better = other if other.score > self.score else self
+        return replace(better, bound=min(self.bound, other.bound))
 
 
 class Window(NamedTuple):
@@ -64,7 +69,10 @@ class Rounds:
 
     def __init__(self, n_parts: int, target: Target, keeper: Keeper | None, clock: Callable[[], float]) -> None:
         self.n_parts, self.target, self._keeper, self._clock = n_parts, target, keeper, clock
-        self.found = Found()
+        # What the rounds of this course have found, which steers them; and what is known beside it: after a fault the
+        # course is set back, so that it goes as it would have gone, but nothing that was found is lost.
+        self.found, self._known, self._offered = Found(), Found(), Found()
+        self.events: list[tuple[float, float, float, int]] = []
         self.facts: list[PartFacts] = []
         self.unit = 0.0
         self.work_seconds = 0.0
@@ -75,7 +83,7 @@ class Rounds:
 
     def _begin_anew(self) -> None:
         self.number, self._join_at, self.window, self._kick_is_due = 0, RULES.join_first, Window(), False
-        self._width = RULES.strip_width
+        self._width, self._pace, self._misses = RULES.strip_width, 0.0, 0
 
     # -- the script --------------------------------------------------------------------------------------------
 
@@ -90,24 +98,56 @@ class Rounds:
         elif self._has_begun:  # parts that were not lost know what they did; all begin anew together
             yield self._all("restart")
             self.seams = Seams(self.facts)
+            self._set_back(self._offered)
             self._begin_anew()
-        status, self._has_begun = None, True
+        status: str | None = None
+        self._has_begun = True
         while status is None:
-            reports = yield Ask("round", {p: (self.seams.multipliers(p), self.target.sweeps) for p in self._parts})
-            beliefs = self._take([reports[p] for p in self._parts])
-            labels = [reports[p].labels for p in self._parts]
-            status = self.proof() or self._stall()
-            if self.found.bound > -inf and (self.number >= self._join_at or status or self._is_last):
-                self._join_at = max(self.number + 1, int(self.number * RULES.join_growth))
-                yield from self._join(labels)
-                status = self.proof() or status
-            self.seams.step(beliefs)
-            if self._kick_is_due:
-                self._kick(labels)
+            status = yield from (self._proof() if self._pace > 0 else self._round())
             if status is None and self._keeper is not None and self._keeper.is_due(self.number):
                 yield from self._keep()
             yield None
         return status
+
+    def _round(self) -> Generator[Ask | None, dict[int, Any], str | None]:
+        """One round; the status that ends the rounds."""
+        reports = yield Ask("round", {p: (self.seams.multipliers(p), self.target.sweeps) for p in self._parts})
+        beliefs = self._take([reports[p] for p in self._parts])
+        labels = [reports[p].labels for p in self._parts]
+        status = self.proof() or self._stall()
+        if self.found.bound > -inf and (self.number >= self._join_at or status or self._is_last):
+            self._join_at = max(self.number + 1, int(self.number * RULES.join_growth))
+            yield from self._join(labels)
+            status = self.proof() or status
+        if status == "converged" and self.target.proves:
+            self._pace, self._misses = RULES.proof_pace, 0
+            return None
+        self.seams.step(beliefs)
+        if self._kick_is_due:
+            self._kick(labels)
+        return status
+
+    def _proof(self) -> Generator[Ask | None, dict[int, Any], str | None]:
+        """After the rounds: every part is solved for itself, and multipliers take steps along what parts disagree on.
+        The bound is then that of the best labelings of parts, not of their relaxations."""
+        before, work = self.found.bound, RULES.proof_iterations
+        given = {p: (self.seams.multipliers(p), work, self.target.seed) for p in self._parts}
+        reports = yield Ask("prove", given)
+        self._take([reports[p] for p in self._parts])
+        here = fsum(reports[p].bound for p in self._parts) if self.found.bound > -inf else -inf
+        labels = [reports[p].labels for p in self._parts]
+        if self.found.bound > -inf:
+            yield from self._join(labels)
+        gap = self.found.bound - self.found.score
+        if status := self.proof():
+            return status
+        self._misses = 0 if before - self.found.bound > RULES.kick_gain * gap else self._misses + 1
+        if self._misses >= RULES.proof_patience:
+            self._pace, self._misses = self._pace * RULES.proof_less, 0
+        if self._pace < RULES.proof_least or not here - self.found.score < inf:
+            return "converged"
+        differ = self.seams.kick(labels, self._pace * (here - self.found.score))
+        return None if differ else "converged"
 
     @property
     def _parts(self) -> range:
@@ -147,7 +187,9 @@ class Rounds:
         return max(self.target.floor(bound), self.found.score)
 
     def _event(self) -> None:
-        self.found.events.append((self._clock(), self.found.score, self.found.bound, self.number))
+        best = self.best
+        if not self.events or self.events[-1][1:3] != (best.score, best.bound):
+            self.events.append((self._clock(), best.score, best.bound, self.number))
 
     def proof(self) -> str | None:
         """The status that score and bound prove."""
@@ -216,9 +258,13 @@ class Rounds:
 
     def labels(self) -> NDArray[np.int32] | None:
         """The best labeling of the whole."""
-        if self.found.labels is None:
-            return None
-        return assemble(self.facts, self.seams.n_variables, self.found.labels)
+        labels = self.best.labels
+        return None if labels is None else assemble(self.facts, self.seams.n_variables, labels)
+
+    @property
+    def best(self) -> Found:
+        """All that is known of the whole."""
+        return self.found.or_better(self._known)
 
     def offer(self, labels: NDArray[np.int32]) -> Script:
         """A labeling from elsewhere: kept if it is better."""
@@ -229,6 +275,7 @@ class Rounds:
         total = fsum(scores.values()) if -inf not in scores.values() else -inf
         if total > max(self.found.score, self.target.cutoff):
             self._improve(total, list(parts), "offer")
+            self._offered = replace(self.found, bound=inf)
         return ""
 
     # -- faults ------------------------------------------------------------------------------------------------
@@ -248,7 +295,9 @@ class Rounds:
                 w.bound,
                 w.kick,
                 w.last_kick,
+                self._pace,
                 self._width,
+                self._misses,
                 found.bound,
                 found.score,
                 self.seams.counts,
@@ -263,10 +312,11 @@ class Rounds:
         for p in self._parts:
             yield Ask("restore", {p: (self.seams.multipliers(p), self._keeper.state(p, self.facts[p].n_state))})
         self.number, self._join_at, self._width = kept.number, kept.join_at, kept.width
+        self._pace, self._misses = kept.pace, kept.misses
         self.window, self._kick_is_due = Window(kept.window_bound, kept.window_at, kept.kick, kept.last_kick), False
-        if kept.bound < self.found.bound or kept.score > self.found.score:
-            self.found.bound = min(kept.bound, self.found.bound)
-            if kept.score > self.found.score:
-                self.found.score, self.found.labels = kept.score, kept.labels
-            self._event()
+        self._set_back(Found(kept.bound, kept.score, kept.labels).or_better(self._offered))
+        self._event()
         return ""
+
+    def _set_back(self, found: Found) -> None:
+        self._known, self.found = self.best, replace(found)

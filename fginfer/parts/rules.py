@@ -12,6 +12,12 @@ class PartRules(NamedTuple):
     most_multiplier: int = 1 << 52  # quanta: a multiplier that would get larger stays as it is
     forbidden_drop: float = 1.0  # ranges: so far below its finite scores does a part's forbidden label count in a mean
     sweeps: int = 1  # iterations of a part in a round
+    anew_sweeps: int = 8  # iterations of a part in a round, of a method that begins each round anew
+    proof_iterations: int = 8  # iterations of auto on a part
+    proof_pace: float = 1.0  # part of the gap: what the first step along a subgradient after proofs is to gain
+    proof_less: float = 0.5  # ratio: the next ones, where the bound gained too little
+    proof_patience: int = 3  # such steps in a row before they become smaller
+    proof_least: float = 0.02  # part of the gap: no smaller ones are tried
     join_first: int = 1  # round: labels are joined for the first time after it
     join_growth: float = 1.25  # ratio: rounds between two joins, so that joining is a fixed part of the work
     strip_width: int = 2  # factors: variables so near to a separator are labelled again when parts are joined

@@ -107,9 +107,9 @@ class Seams:
         pairs = zip(self._slots, self._shares, finite, strict=True)
         self._move([share * whole[slots] - b for slots, share, b in pairs])
 
-    def kick(self, labels: list[NDArray[np.int32]], size: float) -> None:
+    def kick(self, labels: list[NDArray[np.int32]], size: float) -> bool:
         """A step along a subgradient: a part that has a label where the others have another one is to like it less.
-        Steps of `step` alone may end where no single one gains. The bound is to gain `size` by it."""
+        Steps of `step` alone may end where no single one gains. The bound is to gain `size` by it. False: all agree."""
         chosen, whole = [], np.zeros(self.n_labels)
         for slots, begin, own in zip(self._slots, self._begins, labels, strict=True):
             x = np.zeros(len(slots))
@@ -120,6 +120,7 @@ class Seams:
         length = sum(float(x @ x) for x in apart)
         if length > 0:
             self._move([-size / length * x for x in apart])
+        return length > 0
 
     def _move(self, wanted: list[Reals]) -> None:
         """Adds these to the multipliers, as multiples that sum to 0."""

@@ -20,26 +20,27 @@ from fginfer.lower import Lowered
 from fginfer.options import is_number, unknown_option
 from fginfer.parts.crew import PartsCrew, SerialCrew, ThreadCrew, TurnsCrew, available_threads
 from fginfer.parts.engine import PartsEngine
+from fginfer.parts.hands import METHODS, default_sweeps
 from fginfer.parts.keep import Keeper
 from fginfer.parts.plan import PartsPlan
-from fginfer.parts.rules import RULES
 from fginfer.parts.sharded import Sharded
 from fginfer.parts.split import Cut, owners_of, with_auxiliary
 from fginfer.result import Result
 from fginfer.solver import Solver
 
-_OPTIONS = ("precision",)
+_OPTIONS = {"trws": ("precision",)}  # other methods take none
 
 
 class PartsSolver(Solver):
-    """Like Solver, for a model in parts: the method of the parts is trws."""
+    """Like Solver, for a model in parts; the method is that of the parts."""
 
     def __init__(
         self, graph: FactorGraph | Sharded, plan: PartsPlan, method: str | None = None, **settings: Any
     ) -> None:
         plan.check()
-        if method not in (None, "trws"):
-            raise SettingsError(f"the parts of a model are solved by trws, not by {method}")
+        self._method = "trws" if method is None else method
+        if self._method not in METHODS:
+            raise SettingsError(f"the parts of a model are solved by {', '.join(METHODS)}, not by {method}")
         memory = _memory(settings.pop("memory", None), isinstance(graph, Sharded) and plan.client is None)
         self._cluster = ExitStack()
         self.plan = plan if memory is None else replace(plan, memory=memory)
@@ -53,7 +54,7 @@ class PartsSolver(Solver):
             raise
 
     def _begin(self, graph: Any, settings: dict[str, Any]) -> None:
-        super().__init__(graph, "trws", **settings)
+        super().__init__(graph, self._method, **settings)
 
     def close(self) -> None:
         """Frees the parts, wherever they are."""
@@ -132,13 +133,16 @@ def check_parts_options(settings: Settings) -> None:
     """SettingsError for what the parts' solvers do not take."""
     check_settings(settings)
     for name in settings.options:
-        if name not in _OPTIONS:
-            raise unknown_option(name, "trws in parts", _OPTIONS)
+        known = _OPTIONS.get(settings.method, ())
+        if name not in known:
+            raise unknown_option(name, f"{settings.method} in parts", known)
 
 
 def make_crew(plan: PartsPlan, n_parts: int, shard: Any, settings: Settings, is_sharded: bool = False) -> PartsCrew:
     """The crew that the plan asks for."""
-    options = {"precision": "double", **settings.options}
+    options = {"method": settings.method, **settings.options}
+    if settings.method != "gdmm":
+        options = {"precision": "double", **options}
     if plan.client is not None:
         from fginfer.parts.dask_crew import DaskCrew
 
@@ -154,10 +158,16 @@ def make_crew(plan: PartsPlan, n_parts: int, shard: Any, settings: Settings, is_
 
 def make_engine(plan: PartsPlan, crew: PartsCrew, settings: Settings, model: Any, mark: dict[str, int]) -> PartsEngine:
     """The engine. Where parts can be lost, or a checkpoint is wanted, rounds are kept."""
-    keeper, sweeps = None, RULES.sweeps if plan.sweeps is None else plan.sweeps
+    keeper, sweeps = None, default_sweeps(settings.method) if plan.sweeps is None else plan.sweeps
     try:
         if plan.checkpoint is not None or crew.can_lose:
-            mark = {**mark, "parts": crew.n_parts, "sweeps": sweeps, "seed": settings.seed % (1 << 62)}
+            mark = {
+                **mark,
+                "parts": crew.n_parts,
+                "sweeps": sweeps,
+                "method": METHODS.index(settings.method),
+                "seed": settings.seed % (1 << 62),
+            }
             keeper = Keeper(plan.checkpoint, plan.keep_every, mark, plan.resume)
         engine = PartsEngine(crew, settings, sweeps, keeper, model)
         engine.prepare()
