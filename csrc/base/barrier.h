@@ -49,8 +49,8 @@ static inline int fgi_meet(fgi_counter *counters, int threads, int me, int64_t m
     return fgi_wait_was_long(&waited);
 }
 
-/* Where others keep the cores busy, each of those meetings can take as long as a turn on a core. Then one thread is
- * quicker, until the others have gone; it is tried again now and then. For work whose result does not depend on it. */
+/* When other programs keep the cores busy, each meeting can take as long as their turn on a core. One thread is quicker
+ * then, so the work is left to it for a while before all threads try again. The result must not depend on that. */
 typedef struct fgi_crowd {
     int64_t pause, left; /* times that one thread does it: in this pause, and still to come */
     int64_t meetings;    /* meetings of the attempt under way */

@@ -182,12 +182,12 @@ static void potts(double same, double different, const double *h, int64_t n_from
     }
 }
 
-/* Where the weighted scores of the distances below `reach` go: behind h and what is put around it. */
+/* The place in the scratch for the weighted scores of distances below `reach`: behind the padded copy of h. */
 static double *band_in(double *scratch, int64_t reach, int64_t n_from, int64_t n_to) {
     return scratch + 2 * (reach - 1) + (n_from > n_to ? n_from : n_to);
 }
 
-/* With h between enough labels that nothing comes from, no label is a special case. */
+/* h is padded on both sides with labels that are forbidden, so that no label is a special case. */
 static void apply_band(const fgi_kernels *k, int64_t reach, double far, const double *h, int64_t n_from, double *out,
     int64_t n_to, double *scratch) {
     double *band = band_in(scratch, reach, n_from, n_to), *padded = scratch + (reach - 1);

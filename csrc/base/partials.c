@@ -28,7 +28,8 @@ double fgi_partials_value(const fgi_partials *p) {
         sum = before + y;
         lost = y - (sum - before);
     }
-    /* What is lost may be half of the last digit, rounded to even: what lies below decides whether that was right. */
+    /* If exactly half of the last digit was lost, the sum was rounded to even; the next partial says whether it should
+     * have been rounded the other way. */
     if (k > 0 && ((lost < 0 && p->at[k - 1] < 0) || (lost > 0 && p->at[k - 1] > 0))) {
         const double twice = 2 * lost, next = sum + twice;
         if (twice == next - sum) sum = next;

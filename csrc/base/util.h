@@ -92,7 +92,8 @@ static inline void fgi_sum_add(fgi_sum *sum, double x) {
     sum->carry += fabs(sum->sum) >= fabs(x) ? (sum->sum - t) + x : (x - t) + sum->sum;
     sum->sum = t;
 }
-/* The same; whether the sum is exact. Ask after every addition: a carry may cancel, what it has lost stays lost. */
+/* Adds x and says whether the sum is exact. Look after every addition: errors in the carry may cancel later, but digits
+ * that it has lost stay lost. */
 static inline int fgi_sum_exactly(fgi_sum *sum, double x) {
     fgi_sum_add(sum, x);
     return sum->carry == 0;

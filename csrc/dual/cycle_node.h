@@ -59,12 +59,12 @@ typedef struct fgi_cycle_tree {
     int64_t bytes; /* memory that open nodes begin from */
 } fgi_cycle_tree;
 
-/* The node's memory becomes the tree's: those of its halves, where the edge is satisfied and violated, are open instead
- * that are not below `goal`. */
+/* Replaces the node, whose memory the tree takes over, by its two halves: the edge is satisfied in one and violated in
+ * the other. A half with a bound below `goal` is left out. */
 fgi_rc fgi_cycle_tree_split(fgi_cycle_tree *t, fgi_cycle_node *node, const fgi_cycle_branch *b, double goal);
 /* The next node, and its bound; 0 in *taken: none is open. */
 fgi_rc fgi_cycle_tree_take(fgi_cycle_tree *t, fgi_bonds *bonds, fgi_cycle_node *node, double *bound, int *taken);
-/* The same without looking at it, where its bound says that nothing in it is wanted. */
+/* Drops the next node unseen, because its bound says that nothing in it is wanted. */
 void fgi_cycle_tree_skip(fgi_cycle_tree *t);
 void fgi_cycle_tree_free(fgi_cycle_tree *t);
 

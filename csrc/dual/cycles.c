@@ -186,7 +186,8 @@ static void visit_last(fgi_solver *solver, cycles *self) {
     if (self->node.spins->n > 1) leave(solver, self, fgi_cycle_node_upper(&self->node));
 }
 
-/* What an edge must not cost, if what violates it is to be left out: no more than what nobody wants. */
+/* The score that a labeling must reach to be wanted. Labelings that violate an edge can be left out if they stay below
+ * it. */
 static double wanted(const fgi_solver *solver, const cycles *self) {
     const double score = solver->info.score, best = fgi_solver_best(solver);
     if (fgi_solver_in_steps(solver, &self->lattice)) return fgi_solver_goal(solver, &self->lattice);

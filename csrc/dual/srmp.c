@@ -238,7 +238,8 @@ static int is_wanted(const srmp *self, const fgi_link *l) {
     return self->collect_all || fgi_link_has_changed(l, self->stage == FORWARD);
 }
 
-/* What is taken out of a message counts once: at the first node of its factor, or where the model is infeasible. */
+/* Whether the top taken out of a message is added to the bound: only at the first node of its factor, so that it counts
+ * once, and always where the model is infeasible. */
 static int counts(const fgi_link *l, double top) { return top == -INFINITY || !l->has_earlier; }
 
 static int32_t node_at(const fgi_model *m, const srmp *self, int64_t place) {

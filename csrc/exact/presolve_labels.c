@@ -219,8 +219,8 @@ static int32_t candidates_of(
     return n;
 }
 
-/* What rounding may do to a sum of differences: that of each, relative to itself, of the sum, and of products with a
- * weight, relative to the entries that they are made of. */
+/* A bound on the rounding error of a sum of differences. It has three parts: each difference is rounded, and the sum,
+ * and products of a weight and an entry, whose error is relative to the entries. */
 static double sum_error(
     const ps_work *w, int32_t var, int32_t b, int32_t a, const rows *r, int32_t degree, double sum) {
     const ps_var *v = &w->vars[var];

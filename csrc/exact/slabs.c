@@ -156,8 +156,8 @@ static int64_t step(fgi_solver *solver, slabs *self, double value) {
     return apart;
 }
 
-/* What rounding may hide: that of the elimination, and that of the unaries, which add up to the original's only up to
- * it. For each variable the label that loses most by that counts. */
+/* A bound on rounding errors: those of the elimination, and those of the unaries, whose copies add up to the original's
+ * only approximately. Each variable counts with the label that loses most. */
 static double slack(const fgi_solver *solver, const slabs *self, double value) {
     fgi_sum sum = {0};
     for (int64_t i = 0; i < solver->model->s->n_vars; i++) {

@@ -6,8 +6,8 @@
 
 enum { VISIT = 6 }; /* work of looking at a factor, in table entries */
 
-/* What a shift may be: sums of them stay far from overflow, and below what is forbidden. Steps beyond are not taken,
- * which costs some of the bound and none of its truth. */
+/* The largest shift: sums of shifts stay far from overflow and below FGI_COST_FORBIDDEN. A step that would go beyond is
+ * not taken, which makes the bound weaker but never wrong. */
 static int64_t most_shift(int32_t arity) { return FGI_COST_FORBIDDEN / 4 / arity; }
 
 /* ---- pairwise factors ------------------------------------------------------------------------------------------ */

@@ -23,7 +23,8 @@ typedef struct fgi_leftovers {
 
 /* Those of a spec whose variables have been checked; *out is NULL where there are none. */
 fgi_rc fgi_leftovers_create(const fgi_model_spec *spec, fgi_leftovers **out, fgi_error *err);
-/* Those of all variables but one, or, with var -1, of the constant alone; the same ones where that changes nothing. */
+/* The leftovers without those of one variable, or with var -1 those of the constant alone. Where that changes nothing
+ * *out is x itself. */
 fgi_rc fgi_leftovers_without(fgi_leftovers *x, int32_t var, fgi_leftovers **out, fgi_error *err);
 fgi_leftovers *fgi_leftovers_retain(fgi_leftovers *x); /* NULL is fine, here and below */
 void fgi_leftovers_release(fgi_leftovers *x);

@@ -87,7 +87,7 @@ fgi_rc fgi_model_score_by(
     const fgi_model *m, struct fgi_pool *pool, const int32_t *labels, double *score, double *above, fgi_error *err);
 fgi_rc fgi_model_check_labels(const fgi_model *m, const int32_t *labels, fgi_error *err); /* are they in range? */
 
-/* How errors call a factor: by its variables, for its number is another one for those who count unary factors, too. */
+/* How errors call a factor: by its variables. Its number here says nothing to callers, who count unary factors, too. */
 typedef struct fgi_factor_name {
     char text[96];
 } fgi_factor_name;
@@ -170,8 +170,7 @@ static inline double fgi_implicit_at(int32_t kind, double p0, double p1, int32_t
     return -p0 * (d < p1 ? d : p1) + 0.0; /* + 0.0: no negative zeros */
 }
 
-/* How far apart labels of a pairwise factor have to be for all of them to have the same score; INT32_MAX: that is not
- * known. */
+/* The distance between labels from which on a pairwise factor has one score for all; INT32_MAX: not known. */
 static inline int32_t fgi_view_reach(const fgi_view *v) {
     if (v->kind == FGI_POTTS) return 1;
     if (v->kind == FGI_DENSE) return v->reach ? v->reach : INT32_MAX;
@@ -195,8 +194,8 @@ static inline double fgi_view_score(const fgi_model *m, const fgi_view *v, const
     return v->weight * v->values[at];
 }
 
-/* The same of factor f of the model. Label counts are not looked at where there are two: those of the variables lie far
- * apart in sparse models, where to fetch them is half of the time. */
+/* The score of factor f of the model at a labeling. A pairwise factor does without the label counts of its variables:
+ * they lie far apart in sparse models, and fetching them would take half of the time. */
 static inline double fgi_factor_score(const fgi_model *m, int64_t f, const int32_t *labels) {
     const fgi_structure *s = m->s;
     const int32_t t = s->factor_table[f], kind = s->table_kind[t];

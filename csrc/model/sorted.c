@@ -66,8 +66,8 @@ static void select_first(fgi_ranked *items, int64_t n, int64_t m) {
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
-/* How many entries per row and column the linear pass keeps: enough that most walks end inside. Slices that are sorted
- * in a few microseconds wait until somebody asks; of them it finds the maximum only. */
+/* How many entries of each slice the linear pass sorts: enough that most walks end inside. Small slices are sorted in a
+ * few microseconds when somebody asks, so the pass finds only their maxima. */
 static int32_t short_length(int64_t size) { return size >= 2048 ? 16 : size >= 512 ? 8 : 1; }
 
 static size_t list_bytes(int64_t n) { return (sizeof(fgi_list) + (size_t)n * sizeof(int32_t) + 15) / 16 * 16; }

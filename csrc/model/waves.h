@@ -32,7 +32,7 @@ void fgi_waves_begin(fgi_waves *w, int forward);
  * as places of a sweep in this direction, and returns 0 to end the run early; `then` is where this thread goes on, or
  * -1; the worker is 0 .. threads - 1. */
 typedef int fgi_task_body(void *context, int64_t begin, int64_t end, int64_t then, int worker);
-/* What one thread does before it joins the sweep, which another begins alone meanwhile; it may pause, too. */
+/* Other work that one thread does before it joins the sweep, which the others begin without it. It may pause, too. */
 typedef struct fgi_aside {
     int (*piece)(void *context); /* a piece of a millisecond or so; 1: that was the last */
     void *context;

@@ -35,7 +35,8 @@ void fgi_compact_keep(fgi_compact *c, const int64_t *kept, int64_t n);
 /* Moves to another set of n coordinates: from[k] is the position that coordinate k had, or -1. What is new is zero in
  * every pair, so that B has nothing but gamma there (H = 1). 0: not enough room. */
 int fgi_compact_move(fgi_compact *c, const int64_t *from, int64_t n);
-/* Another diagonal H: what left the set keeps the one it had, so that the pairs stay pairs of positive curvature. */
+/* Sets another diagonal H. Coordinates that have left the set keep their old entry, so that the curvature of all pairs
+ * stays positive. */
 void fgi_compact_scale(fgi_compact *c, const double *h);
 /* Adds the pair (step * direction, y); a pair of no positive curvature changes nothing. */
 void fgi_compact_push(fgi_compact *c, const double *direction, double step, const double *y);

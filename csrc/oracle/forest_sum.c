@@ -12,7 +12,8 @@
  * and there costs as much as some eight in a row. */
 #define SPARSE 16
 #define WIDE 64 /* labels from which that is worth it */
-/* What others take away may cost so many times the rounding of a sum; where it is more, the sum is made anew. */
+/* A sum over one row is made from the sum of everything by what differs. If less than one part in so many is left of
+ * it, rounding may matter, and it is summed anew from its own terms. */
 #define LOST_DIGITS 1e3
 
 int fgi_sum_table_create(fgi_sum_table *t, int64_t n) {

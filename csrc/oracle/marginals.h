@@ -22,8 +22,8 @@ int64_t fgi_factor_marginals(const fgi_view *v, const int32_t *cards, int32_t va
 /* Room for n numbers, as fgi_marginal_scratch says (model/marginal.h); 0 when memory is short. */
 int fgi_oracle_reserve_sums(fgi_oracle_scratch *w, int64_t n);
 
-/* Where the table is sliced (oracle/sliced.h) and the weight positive: bounds for all labels, and exact numbers for
- * those that matter, as long as messages and peaks stay as they are and the scratch is used for nothing else. */
+/* Bounds on the max-marginals of all labels, and exact ones for labels that matter, of a sliced table (oracle/sliced.h)
+ * with a positive weight. Messages and peaks must not change meanwhile, nor the scratch be used for anything else. */
 typedef struct fgi_loose_marginals {
     const fgi_view *view;
     const fgi_sliced *slices;

@@ -322,7 +322,8 @@ static void sample(const fgi_codes *c, fgi_code_query *q, const int64_t *want, i
     }
 }
 
-/* What rows must exceed, in some part; all of them do for a query that wants too many for a sample to tell. */
+/* Sets the guess that a row must exceed in some part, by a sample of the rows. For a query that wants more rows than
+ * the sample can tell, every row exceeds it. */
 static void set_floors(const fgi_codes *c, fgi_code_query *q, const int64_t *want) {
     int16_t below[FGI_CODE_PARTS][FGI_CODE_QUERIES];
     for (q->first = 0; q->first < c->parts; q->first++) {

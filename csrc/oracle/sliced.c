@@ -315,8 +315,8 @@ static int64_t raise_by_rows(const fgi_sliced *sliced, const fgi_kernels *k, dou
     return read + (int64_t)n * sliced->n_cells[side];
 }
 
-/* Where the largest h are, in their order: how many, then their places, in the room of the peaks. Tens of them decide
- * most results where scores are random. */
+/* Lists the places of the largest h, in their order, in the room of the peaks: first how many, then the places. With
+ * random scores some tens of them decide most results. */
 static void list_first(const double *h, int32_t n, int32_t *list) {
     enum { MOST = 128 }; /* places listed */
     const int32_t room = 2 * (int32_t)fgi_sliced_cells(n) - 1, most = room < MOST ? room : MOST;

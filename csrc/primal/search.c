@@ -255,8 +255,8 @@ static void adopt(fgi_solver *solver, fgi_primal *primal) {
     if (solver->info.score == -INFINITY || (primal->best_violations == 0 && primal->best_score >= solver->info.score))
         return;
     primal->unreported = 0;
-    /* What is being made is to be different: it waits for the others. On dense models annealings gain more than what
-     * anybody else has found on the way, and would begin again and again. */
+    /* The elite under construction shall differ from the others, so a labeling from outside waits among them. On dense
+     * models an annealing gains more than such a labeling, and must not begin anew for each. */
     if (primal->n_fresh > 0 || primal->dense) {
         primal->best_violations = 0;
         primal->best_score = solver->info.score;

@@ -171,7 +171,7 @@ static double best_state(const sm_factor *f, const double *residual, double shar
     return best;
 }
 
-/* That state joins; if it depends on the others it takes the place of one of them. */
+/* The state in w->state joins the point; if it depends on those that are there, it takes the place of one of them. */
 static fgi_rc join(sm_work *w, sm_point *p, int32_t arity) {
     if (p->n == 0) return sm_point_append(p, arity, w->state, 1);
     fill_matrix(w, p, arity);

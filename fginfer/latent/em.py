@@ -168,8 +168,8 @@ class Mixture:
 
 
 def normalised(mixture: Mixture) -> tuple[Mixture, float]:
-    """The same problem with inputs and outputs of size 1, in single precision where the inputs allow it, and the unit
-    of its weights. Normal equations square the condition number, and single precision has seven digits."""
+    """The same problem with inputs and outputs of size 1, and the unit of its weights. It is in single precision where
+    the inputs are well conditioned: normal equations square the condition number, and there are only seven digits."""
     X, y = mixture.X, mixture.y
     inputs, outputs = (max(float(np.sqrt((v * v).mean())), 1e-150) if v.any() else 1.0 for v in (X, y))
     lengths = np.linalg.norm(X, axis=0)

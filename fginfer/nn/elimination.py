@@ -13,8 +13,8 @@ from fginfer.nn.plan import Step
 
 Tensor: TypeAlias = torch.Tensor
 
-# In place of -inf, of which logsumexp has no derivative where all terms are. Even in single precision sums of it are
-# finite, and exp of it is 0 beside any score.
+# Stands for -inf, since logsumexp has no derivative where all its terms are -inf. Sums of it are finite even in single
+# precision, and its exp is 0 beside that of any score.
 FORBIDDEN = -1e30
 
 

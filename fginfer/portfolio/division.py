@@ -34,7 +34,7 @@ class Division:
 
     @property
     def error(self) -> float:
-        """How far scores of what is left can be from those of the whole."""
+        """How far the scores of the reduced model can be from those of the whole, by rounding in presolve."""
         return 0.0 if self.presolved is None else self.presolved.statistics.error
 
     @property

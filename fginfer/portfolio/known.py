@@ -124,7 +124,7 @@ class Given:
         return ldexp(score, self._exponent)
 
     def bound(self, bound: float) -> float:
-        """In that unit; where it cannot be said there exactly (subnormal, too large), no lower."""
+        """A bound in the unit of the caller, rounded up where it is too large or too small to be exact there."""
         try:
             scaled = self.score(bound)
         except OverflowError:

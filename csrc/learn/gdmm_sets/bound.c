@@ -92,8 +92,8 @@ static int32_t survivors(fgi_learn_gdmm_sets *g, int64_t *n_shares) {
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-/* With the multipliers of the listed pairs; of the others with v > 0, a label that is off pays for all of it (the one
- * with more to spare, when both are off). u: scores of switching labels on, charges included. */
+/* A bound on the score of the best set. Listed pairs are shared out by their multipliers; the weight v > 0 of any other
+ * pair is added to u of one of its labels, the one further below zero. u holds the scores of switching labels on. */
 static double bound_by_multipliers(
     fgi_learn_gdmm_sets *g, const set_example *x, int32_t n, int64_t n_shares, double *u) {
     double total = 0;

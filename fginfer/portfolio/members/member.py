@@ -119,7 +119,7 @@ class Member(Worker):
         return int(self.engine.info.sweeps)
 
     def _end_chunk(self) -> None:
-        """Another look at what progress it makes: at the same places whatever the slices."""
+        """Called at the end of a chunk of work, to note what progress it has made. Chunks do not depend on slices."""
 
     @property
     def work(self) -> float:
