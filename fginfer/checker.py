@@ -185,7 +185,7 @@ class State:
     numbers and -inf, with maximum 0: the maxima are in `constant`."""
 
     def __init__(self, file: File, floor: float) -> None:
-        self.cards, self.constant, self.dead = file.cards, 0, False
+        self.cards, self.constant, self.dead = list(file.cards), 0, False
         sizes = np.array([scores.size for _, scores in file.terms], np.int64)
         ends = np.cumsum(sizes)
         scores = np.concatenate([np.zeros(0), *(s.ravel() for _, s in file.terms)])
@@ -279,13 +279,17 @@ class State:
             return
         others = tuple(sorted({w for s in scopes for w in s} - {v}))
         shape = [self.cards[w] for w in others]
-        small = math.prod(shape) * max(1, len(live)) <= MOST_ENTRIES
-        need(small, f"to eliminate variable {v} takes a table of more than {MOST_ENTRIES} entries")
-        total = own[live].reshape([-1] + [1] * len(others))
-        for s in scopes:
-            table = np.moveaxis(self.take(s), s.index(v), 0)[live]
-            total = self.raised(total) + table.reshape([len(live)] + [self.cards[w] if w in s else 1 for w in others])
-        self.put(others, np.broadcast_to(total, (len(live), *shape)).max(axis=0, initial=-np.inf))
+        size = math.prod(shape)
+        need(size <= MOST_ENTRIES, f"to eliminate variable {v} takes a table of more than {MOST_ENTRIES} entries")
+        tables = [(s, np.moveaxis(self.take(s), s.index(v), 0)) for s in scopes]
+        best, some = np.full(shape, -np.inf), max(1, MOST_ENTRIES // size)
+        for labels in (live[k : k + some] for k in range(0, len(live), some)):
+            total = own[labels].reshape([-1] + [1] * len(others))
+            for s, table in tables:
+                fit = [len(labels)] + [self.cards[w] if w in s else 1 for w in others]
+                total = self.raised(total) + table[labels].reshape(fit)
+            best = np.maximum(best, total.max(axis=0))
+        self.put(others, best)
 
     def replace(self, v: int, label: int, by: int) -> None:
         """Whoever has the label loses nothing by having the other one: the label goes."""
@@ -301,6 +305,14 @@ class State:
         table = self.take((v,)).copy()
         table[label] = -np.inf
         self.put((v,), table)
+
+    def keep(self, v: int, labels: Array) -> None:
+        """The other labels of a variable go; those that are left are numbered anew."""
+        self.dead |= not len(labels)
+        if 0 < len(labels) < self.cards[v]:
+            self.cards[v] = len(labels)
+            for s in sorted(self.of[v]):
+                self.put(s, self.take(s).take(labels, s.index(v)))
 
     def bound(self) -> int | None:
         """The sum of all maxima; None: no labeling is left."""
@@ -468,18 +480,22 @@ class Tree:
         self.value[at] = -np.inf
         self.stale[self.owner[labels]] = self.stale[self.sender[self.link[places]]] = True
 
+    def falls(self, labels: Array) -> Array:
+        """How far the bound falls with each of these labels, which is no more than 0."""
+        places, count = self.rows(labels)
+        at, _, starts = self.entries(places)
+        best = np.maximum.reduceat(self.value[at], starts) if len(at) else np.zeros(0)
+        falls = self.value[labels] - self.top[self.owner[labels]]
+        np.add.at(falls, np.repeat(np.arange(len(labels)), count), best - self.top[self.sender[self.link[places]]])
+        return falls
+
     def remove(self, labels: Array) -> None:
         """Labels with which nothing above the threshold is left: with each of them the bound falls to it. What some of
         them are worth may have to be seen first, so those that are proven go, and the others are looked at again."""
         need(((labels >= 0) & (labels < self.n_labels)).all(), "a label that is not there is removed")
         while len(labels) and (bound := self.bound()) is not None:
-            places, count = self.rows(labels)
-            at, _, starts = self.entries(places)
-            best = np.maximum.reduceat(self.value[at], starts) if len(at) else np.zeros(0)
-            falls = self.value[labels] - self.top[self.owner[labels]]
-            np.add.at(falls, np.repeat(np.arange(len(labels)), count), best - self.top[self.sender[self.link[places]]])
             room = -np.inf if self.threshold is None else float(self.threshold - bound)
-            gone = falls <= (room if room > -(2.0**53) else -np.inf)  # sums below that are not exact
+            gone = self.falls(labels) <= (room if room > -(2.0**53) else -np.inf)  # sums below that are not exact
             v = int(self.owner[labels[0]])
             name, a = self.scopes[v][0], int(labels[0] - self.begin[v])
             need(gone.any(), f"label {a} of variable {name} may be in a labeling above the threshold")
@@ -543,6 +559,14 @@ class Tree:
 
     def set_threshold(self, value: int) -> None:
         self.threshold = value if self.threshold is None else max(value, self.threshold)
+
+    def leave(self) -> None:
+        """The model takes the place of the tree again, without the labels that are gone."""
+        state = self.state
+        low = self.threshold is None or (state.floor is not None and self.threshold <= state.floor - state.constant)
+        need(low and not self.nodes, "a tree is left whose threshold is above the floor, or below its root")
+        for v, k, n in zip(self.scopes, self.begin.tolist(), self.size[: self.n].tolist(), strict=False):
+            state.keep(v[0], np.flatnonzero(self.value[k : k + n] > -np.inf))
 
     def finish(self) -> None:
         """In the place of all its variables there is a constant."""
@@ -657,7 +681,8 @@ class Check:
 
     def step(self, rule: bytes) -> None:
         rules = {b"S": self.labeling, b"X": self.eliminate, b"D": self.replace, b"T": self.plant}
-        inside = {b"K": self.threshold, b"M": self.messages, b"R": self.remove, b"B": self.branch, b"E": self.end}
+        inside = {b"K": self.threshold, b"M": self.messages, b"R": self.remove, b"B": self.branch, b"E": self.end,
+                  b"L": self.leave}  # fmt: skip
         step = (inside if self.tree else rules).get(rule)
         if step is None:
             raise NotVerified(f"there is no rule {rule!r} here")
@@ -729,6 +754,11 @@ class Check:
         if self.tree.end():
             self.tree.finish()
             self.tree = None
+
+    def leave(self) -> None:
+        assert self.tree is not None
+        self.tree.leave()
+        self.tree = None
 
     def conclude(self) -> Verdict:
         """What is left says what was proven; the proof says what it claims, which must be that."""

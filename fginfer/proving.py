@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fginfer.core.arrays import DENSE, POTTS, ModelArrays
 from fginfer.core.exact import Elimination
+from fginfer.core.model import Model
 from fginfer.core.solver import NativeSolver, native_settings
 from fginfer.errors import SettingsError, SolverError
 from fginfer.graph import FactorGraph
@@ -137,9 +138,9 @@ def _step(below: Reals, unit: int) -> float:
     return ldexp(float(np.gcd.reduce(np.ldexp(below, -unit).astype(np.int64))), unit) if len(below) else 0.0
 
 
-# Work of a proof that is written after a run, in table entries. Elimination comes first where it is little, and last
-# where it is more than that; a tree over the whole model comes before one over what is left of it (chosen).
-LITTLE_WORK, ELIMINATION_WORK, ELIMINATION_BYTES = 5e6, 1e8, 1 << 27
+# Work of a proof that is written after a run, in table entries. Elimination comes first where it is little, and after a
+# small tree where it is more than that; what is left of the model once it was made smaller comes last (chosen).
+LITTLE_WORK, ELIMINATION_WORK, ELIMINATION_BYTES = 2e7, 1e9, 1 << 27
 LITTLE_TREE, TREE_WORK = 2e8, 1e9
 ROOT_STEPS = 50  # sweeps at most that bring messages back to the bound that was found before them (chosen)
 
@@ -200,10 +201,10 @@ class Prover:
         said = self._again(result, min(work, LITTLE_TREE) if claims else work)
         if said == "complete" or not claims or work < LITTLE_TREE:
             return said
-        if self._cutoff == -inf and self._restart() and (said := self._in_parts(result, work)) == "complete":
-            return said
         if self._restart() and self._eliminates(ELIMINATION_WORK):
             return self._conclude(result, True)
+        if self._cutoff == -inf and self._restart() and (said := self._in_parts(result, work)) == "complete":
+            return said
         return self._again(result, LITTLE_TREE if said else work) if self._restart() else said
 
     def _restart(self) -> bool:
@@ -214,17 +215,22 @@ class Prover:
         return False
 
     def _eliminates(self, most: float) -> bool:
-        elimination = Elimination(self.model, ELIMINATION_BYTES)
-        order = elimination.order() if elimination.fits and elimination.estimate.work <= most else None
+        order = self._order(self.model, most)
         if order is not None:
-            self.file.eliminate(order.tolist())
+            self.file.eliminate(order)
         return order is not None
+
+    @staticmethod
+    def _order(model: Model, most: float) -> list[int] | None:
+        elimination = Elimination(model, ELIMINATION_BYTES)
+        order = elimination.order() if elimination.fits and elimination.estimate.work <= most else None
+        return None if order is None else [int(v) for v in order]
 
     def _in_parts(self, result: Result, work: float) -> str:
         """The model is made smaller, and what is left is proven part by part. Empty: that is no way to go."""
         if len(self.arrays.cards) > MOST_VARIABLES:
             return ""
-        shrunk = Shrunk(self.graph, self._floor, self.file)
+        shrunk = Shrunk(self.graph, self._floor, self.file, result.labels)
         parts = [] if shrunk.state.dead else shrunk.parts()
         if not shrunk.steps and len(parts) == 1:  # the messages of the run are worth more
             return ""
@@ -234,15 +240,19 @@ class Prover:
             if not scopes:
                 self.file.eliminate(variables)
             elif (
-                work := self._prove_part(shrunk.graph(variables, scopes), (variables, scopes), lead, result, work)
+                work := self._prove_part(shrunk.graph(variables, scopes), (variables, scopes), lead, shrunk, work)
             ) < 0:
                 return "without proof"
         return self._conclude(result, True)
 
-    def _prove_part(self, graph: FactorGraph, part: Part, lead: float, result: Result, work: float) -> float:
-        """A tree over one part; the work that is left for others, -1 if this one is not proven."""
+    def _prove_part(self, graph: FactorGraph, part: Part, lead: float, shrunk: Shrunk, work: float) -> float:
+        """A tree over one part, or its elimination; the work that is left for others, -1 if this one is not proven."""
         variables, scopes = part
         number = {v: k for k, v in enumerate(variables)}
+        order = self._order(graph.snapshot().plain(), ELIMINATION_WORK)
+        if order is not None:
+            self.file.eliminate([variables[k] for k in order])
+            return work
         arrays = graph.table_arrays()
         grain = Grain.of(arrays)
         quantum = ldexp(1.0, max(frexp(grain.quantum)[1] - 1, frexp(lead / (4 * max(1, len(arrays.vars))))[1] - 1))
@@ -252,8 +262,9 @@ class Prover:
             return -1
         native.speak(lead, min(quantum, grain.quantum), max(grain.reach, quantum))
         self.file.tree(variables, [len(s) for s in scopes], [number[v] for s in scopes for v in s])
-        if result.labels is not None:
-            native.offer(np.ascontiguousarray(result.labels[variables], np.int32))
+        labels = shrunk.labels(variables)
+        if labels is not None:
+            native.offer(np.array(labels, np.int32))
         native.pause_at(int(work))
         while native.status == "running" and not native.info.paused and self.file.broken is None:
             native.run(0.05, -1)

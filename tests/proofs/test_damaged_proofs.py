@@ -129,6 +129,24 @@ def test_each_rule_is_checked(tmp_path: Path, steps: bytes, said: str) -> None:
     assert said in str(check(small(), tmp_path, head(small()) + steps))
 
 
+@pytest.mark.parametrize(
+    ("floor", "steps", "said"),
+    [
+        (2.5, b"R" + struct.pack("<qBB", 1, 1, 0) + b"L", "verified: bound 3.0"),
+        (2.5, b"R" + struct.pack("<qBB", 1, 1, 1) + b"L", "may be in a labeling above"),
+        (2.4, b"R" + struct.pack("<qBB", 1, 1, 0) + b"L", "above the floor"),
+        (None, b"R" + struct.pack("<qBB", 1, 1, 0) + b"L", "above the floor"),
+        (2.5, b"B" + struct.pack("<i", 0) + b"L", "below its root"),
+    ],
+)
+def test_a_tree_is_left_with_fewer_labels(tmp_path: Path, floor: float | None, steps: bytes, said: str) -> None:
+    graph = small()
+    tree = b"T" + counted([0, 1]) + counted([2]) + struct.pack("<2i", 0, 1) + counted([])
+    # The other label of variable 0 is number 0 afterwards, and its elimination takes the two labels of variable 1.
+    steps = tree + b"K" + struct.pack("<d2i", 2.5, -1, -1) + steps + b"X" + counted([0, 1]) + b"QU"
+    assert said in str(check(graph, tmp_path, head(graph, floor) + steps + struct.pack("<d", np.inf)))
+
+
 def test_messages_of_a_table_that_has_given_its_maxima_change_nothing(tmp_path: Path) -> None:
     graph = small()
     tree = b"T" + counted([0, 1]) + counted([2]) + struct.pack("<2i", 0, 1) + counted([])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fginfer import FactorGraph, proving, read, solve
-from fginfer.checker import NotVerified, Verdict, verify
+from fginfer.checker import Check, NotVerified, Verdict, verify
 from fginfer.core.arrays import ModelArrays
 from fginfer.trimming import trim
 from tests.exact.models import proof_graph
@@ -241,6 +241,28 @@ def test_a_model_that_was_made_smaller_is_proven_part_by_part(seed: int) -> None
         assert result.proof == "complete"
         assert isinstance(verdict, Verdict)
         assert verdict.kind == result.status
+
+
+def test_labels_go_by_the_bound_of_messages_and_by_dominance_before_a_part_is_proven(tmp_path: Path) -> None:
+    said: list[bytes] = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        graph = FactorGraph([5] * 9)
+        for i in range(9):
+            graph.add_factor([i], 3 * rng.normal(size=5))
+            for j in range(i):
+                graph.add_factor([j, i], rng.normal(size=(5, 5)))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(proving, "LITTLE_WORK", -1.0)
+            patch.setattr(proving, "LITTLE_TREE", 0.0)
+            patch.setattr(proving, "ELIMINATION_WORK", -1.0)
+            patch.setattr(Check, "step", lambda self, rule, step=Check.step: (said.append(rule), step(self, rule)))
+            result = solve(graph, proof=tmp_path / "run.proof", gap=0.0)
+            verdict = check(graph, tmp_path)
+        assert isinstance(verdict, Verdict), verdict
+        assert (verdict.kind, result.proof) == ("optimal", "complete")
+        assert float(verdict.score or 0) == pytest.approx(result.score, rel=1e-12)
+    assert {b"L", b"D", b"X", b"T"} <= set(said)
 
 
 def test_the_parts_of_a_sparse_model_are_proven_one_by_one(tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from ledger import note
 
-from fginfer import FactorGraph, solve, write
+from fginfer import FactorGraph, proving, solve, write
 from fginfer.checker import MAGIC, NotVerified, Verdict, verify
 from tests.exact.models import proof_graph
 from tests.proofs.proof_support import exact_optimum, steps_of
 
+USUAL = {name: getattr(proving, name) for name in ("LITTLE_WORK", "LITTLE_TREE", "ELIMINATION_WORK")}
 Field = np.ndarray  # the numbers of one field of a step
 Step = tuple[bytes, list[Field]]
 
@@ -112,7 +113,7 @@ def damage(proof: Steps, rng: np.random.Generator) -> str:
         proof.steps[k], proof.steps[other] = proof.steps[other], proof.steps[k]
     elif how == "rule":
         proof.steps[k] = (
-            bytes(rng.choice([b"S", b"X", b"T", b"K", b"M", b"R", b"B", b"E", b"D", b"Q"]).tolist()),
+            bytes(rng.choice([b"S", b"X", b"T", b"K", b"M", b"R", b"B", b"E", b"D", b"L", b"Q"]).tolist()),
             fields,
         )
         if proof.steps[k][0] in (b"X", b"T", b"M", b"R", rule):
@@ -176,7 +177,10 @@ def main() -> int:
             seed, rng = args.seed + k // 20, np.random.default_rng([args.seed, k])
             if k % 20 == 0:
                 graph = model(seed)
-                method = "auto" if k % 60 == 0 else "bnb"
+                method = str(rng.choice(["auto", "auto", "bnb"]))
+                # Half of the proofs are of the kind that makes a model smaller first.
+                for name_of, usual in USUAL.items():
+                    setattr(proving, name_of, usual if rng.random() < 0.5 else -1.0)
                 solve(graph, method, gap=0.0, proof=out)
                 data, best = steps_of(out), exact_optimum(graph)
                 write(graph, file)

@@ -82,7 +82,7 @@ def step(check: Check, graph: FactorGraph, rng: np.random.Generator) -> bytes:
         links = [x for pair in pairs if rng.random() < 0.7 for x in pair]
         flat = np.array([k for t in tables for k in t], "<i4").tobytes()
         return b"T" + counted(there) + counted([len(t) for t in tables]) + flat + counted(links)
-    rule = str(rng.choice(["M", "M", "M", "R", "R", "B", "E", "E"]))
+    rule = str(rng.choice(["M", "M", "M", "R", "R", "B", "E", "E", "L"]))
     if rule == "M" and tree.n_places:
         k = int(rng.integers(1, tree.n_places + 1))
         places = np.sort(rng.choice(tree.n_places, k, replace=rng.random() < 0.3))
@@ -93,7 +93,11 @@ def step(check: Check, graph: FactorGraph, rng: np.random.Generator) -> bytes:
         return b"M" + struct.pack("<h", q) + packed(gaps, "<u8") + packed(amounts, "<i8")
     if rule == "R" and tree.n_labels:
         return b"R" + packed(rng.choice(tree.n_labels, int(rng.integers(1, 4))), "<u8")
-    return b"B" + struct.pack("<i", int(rng.integers(tree.n_labels))) if rule == "B" and tree.n_labels else b"E"
+    return (
+        b"B" + struct.pack("<i", int(rng.integers(tree.n_labels)))
+        if rule == "B" and tree.n_labels
+        else rule[0].replace("B", "E").encode()
+    )
 
 
 def largest_amounts(check: Check, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -125,7 +129,8 @@ def play(path: str, graph: FactorGraph, best: Fraction | None, rng: np.random.Ge
             if planted and check.tree is not None and best is not None:
                 # A threshold that is too low: the whole model's where the tree is all that is left.
                 size = struct.pack(f"<{check.tree.n}i", *[-1] * check.tree.n)
-                check.stream.left = struct.pack("<d", max(-1.7e308, float(best - margin))) + size
+                low = float(best - margin) if floor is None or rng.random() < 0.5 else floor
+                check.stream.left = struct.pack("<d", max(-1.7e308, low)) + size
                 check.threshold()
         except NotVerified:
             check = before
