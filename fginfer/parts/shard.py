@@ -35,6 +35,7 @@ class Shard:
     variables: NDArray[np.int64]
     n_border: int
     slack: float = 0.0  # by how much a score can lie above that of the same labeling in `arrays`
+    place: tuple[int, int] | None = None  # which part of how many it is, where a file says so
 
     @classmethod
     def of(cls, graph: FactorGraph, variables: ArrayLike, border: ArrayLike) -> Shard:
@@ -71,12 +72,15 @@ class Shard:
 
     # -- files -------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes a .npz archive with a check sum."""
+    def save(self, path: str | PathLike[str], place: tuple[int, int] | None = None) -> None:
+        """Writes a .npz archive with a check sum. `place` says which part of how many it is."""
         a = self.arrays
         held: dict[str, Any] = {name: getattr(a, name) for name in _FIELDS if getattr(a, name) is not None}
         numbers = np.array([a.constant, self.slack])
         held |= {"shard": np.array([_VERSION, self.n_border]), "variables": self.variables, "numbers": numbers}
+        place = self.place if place is None else place
+        if place is not None:
+            held["place"] = np.array(place, np.int64)
         try:
             with replacing(Path(path)) as stream:
                 write_arrays(stream, held)
@@ -93,10 +97,14 @@ class Shard:
                 raise ValueError("it was written by another fginfer")
             constant, slack = (float(x) for x in held.pop("numbers"))
             variables = held.pop("variables")
+            place = tuple(int(x) for x in held.pop("place", ()))
+            if len(place) not in (0, 2):
+                raise ValueError("its place")
             arrays = ModelArrays(**held, constant=constant)
             if variables.shape != arrays.cards.shape or not 0 <= n_border <= len(variables) or slack < 0:
                 raise ValueError("its variables")
-            return cls(arrays, variables.astype(np.int64, copy=False), n_border, slack)
+            of = (place[0], place[1]) if place else None
+            return cls(arrays, variables.astype(np.int64, copy=False), n_border, slack, of)
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"not a shard, or damaged ({error})", str(path)) from None
 

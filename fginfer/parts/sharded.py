@@ -76,7 +76,7 @@ class Sharded:
         except OSError as error:
             raise UnwritableError(f"cannot be made ({error.strerror or error})", str(into)) from None
         for k in range(self.n_parts):
-            self.shard(k).save(into / _NAME.format(k))
+            self.shard(k).save(into / _NAME.format(k), place=(k, self.n_parts))
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> Sharded:
@@ -91,7 +91,7 @@ class Sharded:
         for k, name in enumerate(found):
             if name != _NAME.format(k):
                 raise MissingFileError(f"there is no such file, but a later part, {name}", str(path / _NAME.format(k)))
-        return cls(_Files(path), len(found))
+        return cls(_Files(path, len(found)), len(found))
 
     # -- grids -------------------------------------------------------------------------------------------------
 
@@ -124,11 +124,16 @@ class Sharded:
 class _Files:
     """Reads parts of a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = str(folder.absolute())
+    def __init__(self, folder: Path, n_parts: int) -> None:
+        self._folder, self._n_parts = str(folder.absolute()), n_parts
 
     def __call__(self, part: int) -> Shard:
-        return Shard.load(Path(self._folder) / _NAME.format(part))
+        path = Path(self._folder) / _NAME.format(part)
+        shard = Shard.load(path)
+        if shard.place is not None and shard.place != (part, self._n_parts):
+            number, of = shard.place
+            raise FormatError(f"is part {number} of {of}, but part {part} of {self._n_parts} in this folder", str(path))
+        return shard
 
 
 class _Grid:

@@ -100,6 +100,15 @@ def test_parts_that_do_not_fit_together() -> None:
         solve(parts(pair([0, 1], [1]), pair([1, 2], [1])), evidence={0: 1})
 
 
+def test_the_last_shard_is_missed(tmp_path: Path) -> None:
+    """Without it the others would make a smaller model."""
+    chain = FactorGraph.from_arrays([2] * 12, None, [[i, i + 1] for i in range(11)], tables=[Potts(0, -1)])
+    shards_of(chain, 3).save(tmp_path)
+    (tmp_path / "part-00002.npz").unlink()
+    with pytest.raises(FormatError, match=r"part-00000\.npz: is part 0 of 3, but part 0 of 2 in this folder"):
+        solve(tmp_path)
+
+
 def test_checkpoint_and_resume(tmp_path: Path) -> None:
     graph = FactorGraph.grid((14, 15), np.random.default_rng(1).normal(size=(14, 15, 4)), Potts(0, -0.9))
     settings_ = {"gap": 0.0, "max_iterations": 30}
