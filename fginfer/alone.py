@@ -15,6 +15,7 @@ from fginfer.core.arrays import ModelArrays, begins
 from fginfer.errors import ModelError
 from fginfer.rules import Occurrences, Rule
 from fginfer.rules.question import Best, Question
+from fginfer.rules.steps import smallest
 
 MOST_PLACES = 2e9  # variables times variables times labels of a rule about occurrences: some ten seconds (chosen)
 
@@ -29,6 +30,7 @@ class Settled:
     labels: NDArray[np.int32]
     scores: tuple[float, ...]
     rounding: float  # how much more these variables might have got
+    unit: float = 0.0  # of these constraints
 
     @property
     def is_broken(self) -> bool:
@@ -60,7 +62,8 @@ def settle(arrays: ModelArrays, rules: Sequence[Rule]) -> Settled:
     labels = [best.labels for _, _, best in found if best.labels is not None]
     scores = tuple(rule.score(x.tolist()) for (_, rule, _), x in zip(found, labels, strict=True))
     lost = 2 * float(np.abs(arrays.leftover[arrays.leftover > -inf]).sum())
-    return Settled(numbers, variables, np.concatenate(labels), scores, sum(b.above for _, _, b in found) + lost)
+    return Settled(numbers, variables, np.concatenate(labels), scores, sum(b.above for _, _, b in found) + lost,
+                   smallest(rule.unit() for _, rule, _ in found))  # fmt: skip
 
 
 def _is_quick(rule: Rule) -> bool:

@@ -27,6 +27,7 @@ from fginfer.rules.narrowing import allowed_labels
 from fginfer.rules.question import Question
 from fginfer.rules.rule import Star, Table
 from fginfer.rules.scores import score_with_rules
+from fginfer.rules.steps import smallest
 
 if TYPE_CHECKING:
     from fginfer.graph import FactorGraph
@@ -98,6 +99,8 @@ class Lowered:
         allows: then a `gap` may have been reached. Messages stay as they are.
         """
         n = self._model.n_variables
+        # What constraints alone have decided has no second score in the lowered graph.
+        unit = smallest((result.unit, self._model.unit, self._settled.unit)) if self._settled.rules else result.unit
         labels = None if result.labels is None else np.array(result.labels[:n])
         score = None if labels is None else score_with_rules(self._model, self._rules, labels)
         bound, status = self._raised(result.bound), result.status
@@ -106,8 +109,8 @@ class Lowered:
             status = "converged" if status in ("optimal", "gap_reached") else status
         if score is not None and bound is not None:
             bound = max(bound, score)
-            if status in ("optimal", "gap_reached") and 2 * self.rounding > proof_tolerance(score, result.unit):
-                left = relative_gap(score, bound, result.unit)
+            if status in ("optimal", "gap_reached") and 2 * self.rounding > proof_tolerance(score, unit):
+                left = relative_gap(score, bound, unit)
                 status = "gap_reached" if left is not None and left <= gap else "converged"
         marginals = result.marginals
         if isinstance(marginals, RelaxedMarginals):
@@ -115,7 +118,9 @@ class Lowered:
         trace = result.trace
         if self.rounding or score != result.score:
             trace = [TracePoint(p.seconds, _at(p, result, score), self._raised(p.bound)) for p in trace]
-        return replace(result, labels=labels, score=score, bound=bound, status=status, marginals=marginals, trace=trace)
+        return replace(
+            result, labels=labels, score=score, bound=bound, status=status, marginals=marginals, trace=trace, unit=unit
+        )
 
     def _raised(self, bound: float | None) -> float | None:
         if bound is None or self.rounding == 0 or abs(bound) == inf:

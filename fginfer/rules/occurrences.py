@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fginfer.core.rules import RuleHandle, occurrence_rule
 from fginfer.rules.rule import Gains, Masks, Part, Rule, Table, scaled
-from fginfer.rules.steps import Steps, significant_bits
+from fginfer.rules.steps import Steps, significant_bits, smallest
 from fginfer.rules.sums import SumRule
 from fginfer.tables import Potts
 
@@ -206,6 +206,9 @@ class Occurrences(Rule):
         """Those of its chains; all-different rules are pairs."""
         different = self.price == inf and set(self.low) <= {0} and set(self.high) == {1} and len(set(self.cards)) == 1
         return 0.0 if different else sum(rule.entries() for rule in self._label_rules())
+
+    def unit(self) -> float:
+        return smallest([self.price])
 
     def rounding(self) -> float:
         n = len(self.variables)

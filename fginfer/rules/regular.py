@@ -16,7 +16,7 @@ from fginfer.core.rules import RuleHandle, automaton_rule
 from fginfer.errors import ModelError
 from fginfer.rules.chain import Chain
 from fginfer.rules.rule import Gains, Masks, Part, Rule, scaled
-from fginfer.rules.steps import sums_are_exact
+from fginfer.rules.steps import smallest, sums_are_exact
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,10 @@ class Regular(Rule):
         return replace(
             self, automaton=Automaton(moves, {s: scaled(weight, score) for s, score in self.automaton.final})
         )
+
+    def unit(self) -> float:
+        moves, ends = self.automaton.transitions, self.automaton.final
+        return smallest([*(move[3] for move in moves), *(score for _, score in ends)])
 
     def rounding(self) -> float:
         scores = [abs(move[3]) for move in self.automaton.transitions] + [

@@ -108,6 +108,10 @@ class Rule(ABC):
         """About how many scores its chains hold; 0 where that is in proportion to what was said."""
         return 0.0
 
+    def unit(self) -> float:
+        """About the smallest difference between its best score and another one; 0 where all it allows scores alike."""
+        return 0.0
+
     def rounding(self) -> float:
         """How far the tables of its parts, added up without rounding, may be from its score."""
         return 0.0

@@ -66,6 +66,10 @@ class Sparse(Rule):
                     mask[x] = True
         return kept
 
+    def unit(self) -> float:
+        best, *others = sorted({self.default, *self.scores} | {-inf}, reverse=True)
+        return best - others[0] if others and others[0] > -inf else 0.0
+
     def parts(self, allowed: Masks | None = None) -> list[Part]:
         """One variable that chooses a listed state where these are no worse than the default; else a chain."""
         if any(score < self.default for score in self.scores):

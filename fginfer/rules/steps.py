@@ -11,6 +11,11 @@ from math import inf
 from fginfer.rules.rule import scaled
 
 
+def smallest(numbers: Iterable[float]) -> float:
+    """The least magnitude of those that are finite and not 0; 0: there is none."""
+    return min((abs(x) for x in numbers if 0 < abs(x) < inf), default=0.0)
+
+
 def significant_bits(number: float) -> int:
     """How many binary digits a number has."""
     numerator = abs(number.as_integer_ratio()[0])

@@ -15,7 +15,7 @@ from fginfer.core.rules import RuleHandle, sum_rule
 from fginfer.errors import ModelError
 from fginfer.rules.chain import Chain
 from fginfer.rules.rule import Gains, Masks, Part, Rule
-from fginfer.rules.steps import Piece, Steps
+from fginfer.rules.steps import Piece, Steps, smallest
 from fginfer.rules.sums_chain import sum_chain
 
 
@@ -134,6 +134,9 @@ class SumRule(Rule):
             after = float(min(reach, self.modulus or reach))
             out, states = out + states * len(add) * after, after
         return out
+
+    def unit(self) -> float:
+        return smallest(x for piece in self.steps.pieces for x in (piece.base, piece.slope))
 
     def rounding(self) -> float:
         return self.steps.rounding(len(self.variables))

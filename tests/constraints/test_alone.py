@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import Automaton, FactorGraph, Solver, solve
+from fginfer import Automaton, FactorGraph, Solver, k_best, solve
 from fginfer.lower import lower_for_solving
 from fginfer.rules.coarse import coarse
 from fginfer.rules.question import Question
@@ -187,3 +187,33 @@ def test_constraints_that_share_variables_do_not_stand_alone() -> None:
     graph.add_at_most(1, [(1, 1), (2, 1)])
     assert lower_for_solving(graph).graph.n_variables >= 4
     assert lower_for_solving(graph).complete([1, 0, 1, 1])[:4].tolist() == [1, 0, 1, 1]
+
+
+ZERO: dict[str, Any] = {
+    "at most": lambda g: g.add_at_most(1, [(0, 1), (1, 1)]),
+    "linear": lambda g: g.add_linear([(0, 1), (1, 1)], [0.3, 0.2], 0, 0.4, penalty=0.7),
+    "a unit": lambda g: g.add_linear([(1, 1)], [1.5], low=0.1, penalty=0.5, per_unit=True, when=None),
+    "budget": lambda g: g.add_budget([(0, 1), (1, 1)], [0.3, 0.7], 1),
+    "clause": lambda g: g.add_clause([(0, 0), (1, 0)]),
+    "sparse": lambda g: g.add_sparse([1, 0], [], [], 0.0),
+    "listed": lambda g: g.add_sparse([0, 1], [[0, 0], [1, 1]], [0.0, -0.3], -0.7),
+    "regular": lambda g: g.add_regular([0, 1], Automaton([(0, 0, 0), (0, 1, 0, -0.7), (0, 2, 0, -0.1)], {0: 0.0})),
+}
+
+
+@pytest.mark.parametrize("costs", [None, 0.1, 1.0])
+@pytest.mark.parametrize("name", ZERO)
+def test_a_best_total_of_0_is_proven(name: str, costs: float | None) -> None:
+    """Rounding is judged by the unit of the model, which has no other scale where the best score is 0."""
+    graph = FactorGraph([2, 3])
+    if costs is not None:
+        graph.set_unary(0, [0.0, -costs])
+        graph.set_unary(1, [0.0, -0.7 * costs, -0.3 * costs])
+    ZERO[name](graph)
+    best = max(graph.score(x) for x in product(range(2), range(3)))
+    for method in ("auto", "trws"):
+        result = solve(graph, method)
+        assert (result.status, result.score) == ("optimal", best)
+        assert result.gap is not None
+        assert result.gap < 1e-12
+    assert len(list(k_best(graph, 6))) == sum(graph.score(x) > -inf for x in product(range(2), range(3)))
