@@ -287,13 +287,22 @@ class GraphChanges(Named):
             index = self._table_number(table)
             new = check_dense(f"table {index}", values, self._table_shape(index), ()).values
             opposite = self._roles.opposite(index)
-            if opposite is None:
+            if opposite is not None and self._may_part(index, opposite, new):
+                self.table_model.set_table(index, new)
+                self._roles.part(index)
+            elif opposite is None:
                 self.table_model.set_table(index, new)
             else:
                 self._set_pair(index, new, opposite, np.asarray(negate(new, f"table {index}")))
             self._remembered = None
             self.journal.note_all(Table(t) for t in (index, opposite) if t is not None)
             self._roles.shared.discard(index)
+
+    def _may_part(self, index: int, opposite: int, new: NDArray[np.float64]) -> bool:
+        """Whether forbidden states have come into a table whose opposite scores no factor uses any more."""
+        if index not in self._roles.negatives or not bool((new == -np.inf).any()):
+            return False
+        return not bool((ModelArrays.of_model(self.table_model).factor_table == opposite).any())
 
     def _set_pair(self, index: int, new: NDArray[np.float64], opposite: int, negative: NDArray[np.float64]) -> None:
         """Two tables, or none of them: the core may find that sums overflow at the second one only."""

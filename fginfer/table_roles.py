@@ -45,6 +45,10 @@ class TableRoles:
         """From now on the two always hold opposite scores."""
         self.negatives[table], self.positives[opposite] = opposite, table
 
+    def part(self, table: int) -> None:
+        """The table goes on alone; another opposite is made when one is wanted."""
+        del self.positives[self.negatives.pop(table)]
+
     def opposite(self, table: int) -> int | None:
         """The table that must hold the opposite scores, if there is one."""
         return self.negatives.get(table, self.positives.get(table))

@@ -220,6 +220,33 @@ def test_the_negative_of_a_table_follows_it_both_ways() -> None:
     assert graph.factor_scores([0, 0, 0]).tolist()[:2] == [3, -6]
 
 
+@pytest.mark.parametrize("how", ["removed", "no weight", "positive"])
+def test_a_table_without_factors_of_negative_weight_may_forbid(how: str) -> None:
+    graph = FactorGraph([2, 2])
+    table = graph.add_table([[1.0, 2.0], [3.0, 4.0]])
+    tie = graph.add_factor([0, 1], table, weight=-1.0)
+    forbidding = [[0.0, -inf], [5.0, 0.0]]
+    with pytest.raises(ModelError, match="negative weight"):
+        graph.set_table(table, forbidding)
+    graph.push()
+    if how == "removed":
+        graph.remove_factor(tie)
+    else:
+        graph.set_weight(tie, 0.0 if how == "no weight" else 2.0)
+    graph.set_table(table, forbidding)
+    factor = {"removed": 0.0, "no weight": 0.0, "positive": 2.0}[how]
+    assert [graph.score([1, 0]), graph.score([0, 0])] == [5 * factor, 0]
+    with pytest.raises(ModelError, match="negative weight"):
+        graph.add_factor([0, 1], table, weight=-1.0)
+    graph.set_table(table, [[0.0, 1.0], [2.0, 3.0]])  # finite again: negative weights may come back
+    graph.add_factor([0, 1], table, weight=-3.0)
+    assert graph.score([1, 1]) == 3 * factor - 9
+    graph.pop()
+    assert graph.score([1, 1]) == -4
+    graph.set_table(table, [[0.0, 1.0], [2.0, 7.0]])
+    assert graph.score([1, 1]) == -7
+
+
 def test_copies_and_pickles_take_the_handles_of_their_graph() -> None:
     graph, mine = fresh(True)
     again_mine = pickle.loads(pickle.dumps(mine))
