@@ -30,7 +30,7 @@ class Settled:
     labels: NDArray[np.int32]
     scores: tuple[float, ...]
     rounding: float  # how much more these variables might have got
-    unit: float = 0.0  # of these constraints
+    unit: float = 0.0  # the smallest that one of these constraints has
 
     @property
     def is_broken(self) -> bool:
