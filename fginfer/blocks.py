@@ -60,6 +60,34 @@ class Links:
         return core + [k for k in rng.permutation(len(self.scopes)).tolist() if trees.join(self.scopes[k])]
 
 
+def random_forest(n: int, ends: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Some of the links between two variables (a row of `ends` each), as many as close no cycle: those of a spanning
+    forest whose links have the least random numbers, which all trees choose at once."""
+    number, tree = rng.permutation(len(ends)), np.arange(n)
+    left, chosen = np.arange(len(ends)), list[NDArray[np.int64]]()
+    while True:
+        first, second = tree[ends[left]].T
+        parted = first != second
+        left, first, second = left[parted], first[parted], second[parted]
+        if not len(left):
+            return np.concatenate([np.zeros(0, np.int64), *chosen])
+        least = np.full(n, len(ends))
+        for side in (first, second):
+            np.minimum.at(least, side, number[left])
+        is_taken = (number[left] == least[first]) | (number[left] == least[second])
+        chosen.append(left[is_taken])
+        above = np.arange(n)
+        mine = number[left] == least[first]
+        above[first[mine]] = second[mine]
+        mine = number[left] == least[second]
+        above[second[mine]] = first[mine]
+        both = above[above] == np.arange(n)  # two trees that chose the same link: one of them is the root
+        above = np.where(both & (np.arange(n) < above), np.arange(n), above)
+        while not np.array_equal(above, above[above]):
+            above = above[above]
+        tree = above[tree]
+
+
 def forest_blocks(graph: FactorGraph, rng: np.random.Generator) -> list[NDArray[np.uint8]]:
     """Large blocks, each as the flags of the variables outside of it, until every variable is in one.
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.beliefs import STEPS
 from fginfer.condition import Conditioned
 from fginfer.core import clock
 from fginfer.core.ranked import Ranking
@@ -34,6 +35,7 @@ MORE_AHEAD = (
     8  # answers that are looked at beside those asked for, where rounding may have changed their order (chosen)
 )
 MOST_AHEAD = 1024  # answers that are looked at at once (chosen)
+FIRST_EFFORT = 2e6  # work of the search for an order of the whole model: a wide one is soon known (chosen)
 SWEEPS = 300  # sweeps of the message passing that tells which labels can matter (chosen)
 
 End = Literal["running", "complete", "exhausted", "time_limit", "converged", "failed"]
@@ -246,7 +248,8 @@ class _Ranked:
         self.status: End = "exhausted"
         self._graph, self._model, self._cutoff, self._timer = graph.copy(), tables.snapshot(), graph.cutoff, timer
         _check_leftovers(tables, self._model.unit)
-        self._ranking = Ranking(self._model, memory, k)
+        size = tables.n_variables + tables.n_factors
+        self._ranking = Ranking(self._model, memory, k, max(FIRST_EFFORT, STEPS * size))
         self._seed, self._threads, self._given = seed, threads, 0
 
     def next(self) -> Result | None:
@@ -281,8 +284,7 @@ class _Narrowing:
         self._graph, self._k, self._memory, self._timer = graph, k, memory, timer
         self._model, self._settings = graph.snapshot(), settings
         self._others: _Excluding | None = None  # once narrow models are too wide
-        self._seen: list[NDArray[np.int32]] = []
-        self._known: set[bytes] = set()
+        self._seen, self._known = list[NDArray[np.int32]](), set[bytes]()
         self._models: Thresholds | None = None
         self._narrowed: Narrowed | None = None
         self._ranking: Ranking | None = None

@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.beliefs import SLICE
-from fginfer.blocks import Links
-from fginfer.condition import Conditioned
-from fginfer.core.arrays import begins
+from fginfer.blocks import Links, random_forest
+from fginfer.by_shape import factors_by_shape
+from fginfer.core.arrays import ModelArrays, begins
 from fginfer.core.beliefs import Beliefs
+from fginfer.core.model import Model
 from fginfer.core.ranked import Ranking
 from fginfer.errors import SolverError
 from fginfer.graph import FactorGraph
 from fginfer.reparametrise import Reparametrised
-from fginfer.table_values import StoredTables
-from fginfer.tables import expand
 
 Reals = NDArray[np.float64]
 
@@ -31,45 +30,64 @@ MORE = 3  # times as many has the next one (chosen)
 PARTS = 3  # forests whose exact maxima bound labels (chosen)
 PART_MEMORY = 1 << 26  # bytes for the tables of a forest (chosen)
 EFFORT = 2e6  # work of the search for an order (chosen)
+LAST_EFFORT = 2e7  # where all labels are left, and a solve for every answer is what comes else (chosen)
 
 
 class Narrowed:
-    """A graph with some labels a variable; `whole` makes its labelings those of the graph."""
+    """A model with some labels a variable; `whole` makes its labelings those of the model it was made of."""
 
-    def __init__(self, graph: FactorGraph, keep: NDArray[np.bool_]) -> None:
-        cards = graph.cards
-        rows = np.split(keep, np.cumsum(cards)[:-1])
-        counts = np.array([int(row.sum()) for row in rows])
-        fixed = {int(v): int(np.argmax(rows[v])) for v in np.flatnonzero(counts == 1)}
-        self._given: Conditioned = graph.condition(fixed)
-        rest, self._labels = self._given.graph, [np.flatnonzero(rows[v]) for v in np.flatnonzero(counts != 1)]
-        self.graph = FactorGraph([len(some) for some in self._labels])
-        self.graph.add_factor([], rest.constant)
-        arrays = rest.table_arrays()
-        assert arrays.unary is not None
-        tables, begin = StoredTables(arrays), begins(rest.cards)
-        for v, some in enumerate(self._labels):
-            self.graph.add_factor([v], arrays.unary[begin[v] + some])
-        for factor in rest.factors():
-            scope = [int(v) for v in factor.variables]
-            shape = [int(rest.cards[v]) for v in scope]
-            stored = tables[factor.table]
-            table = stored if isinstance(stored, np.ndarray) else expand(stored, shape[0], shape[1])
-            dense = table.T if factor.transposed else table.reshape(shape)
-            self.graph.add_factor(scope, dense[np.ix_(*(self._labels[v] for v in scope))], weight=factor.weight)
+    def __init__(self, model: Model, keep: NDArray[np.bool_]) -> None:
+        begin, counts = begins(model.cards), np.add.reduceat(keep, begins(model.cards)[:-1], dtype=np.int64)
+        kept = np.flatnonzero(keep)
+        labels = (kept - np.repeat(begin[:-1], counts)).astype(np.int32)
+        self._first, self._free = labels[begins(counts)[:-1]], np.flatnonzero(counts > 1)
+        fixed = np.flatnonzero(counts == 1).astype(np.int32)
+        rest = ModelArrays.of_model(model.condition(fixed, np.ascontiguousarray(self._first[fixed])))
+        assert rest.unary is not None
+        self._labels = labels[np.repeat(counts > 1, counts)]
+        self._begin = begins(counts[self._free])
+        tables = _restricted(rest, np.split(self._labels, self._begin[1:-1]))
+        self.model = ModelArrays(
+            cards=counts[self._free].astype(np.int32),
+            unary=rest.unary[keep[np.repeat(counts > 1, model.cards)]],
+            constant=rest.constant,
+            table_arity=np.diff(rest.factor_begin()).astype(np.int32),
+            dims=counts[self._free][rest.vars].astype(np.int32),
+            values=np.concatenate([np.zeros(0), *tables]),
+            factor_table=np.arange(rest.n_factors, dtype=np.int32),
+            var_begin=rest.factor_begin(),
+            vars=rest.vars,
+        ).build()
 
     def whole(self, labels: NDArray[np.int32]) -> NDArray[np.int32]:
-        """A labeling of the graph."""
-        own = np.array([some[a] for some, a in zip(self._labels, labels.tolist(), strict=True)], np.int32)
-        return self._given.expand(own)
+        """A labeling of the whole model."""
+        out = self._first.copy()
+        out[self._free] = self._labels[self._begin[:-1] + labels]
+        return out
+
+
+def _restricted(arrays: ModelArrays, labels: list[NDArray[np.int32]]) -> list[Reals]:
+    """The scores of each factor for these labels of its variables."""
+    out = [np.zeros(0)] * arrays.n_factors
+    for factors, variables, tables in factors_by_shape(arrays):
+        for factor, scope, table in zip(factors.tolist(), variables.tolist(), tables, strict=True):
+            is_whole = all(len(labels[v]) == card for v, card in zip(scope, table.shape, strict=True))
+            out[factor] = (table if is_whole else table[np.ix_(*(labels[v] for v in scope))]).reshape(-1)
+    return out
 
 
 def _bounds(graph: FactorGraph, messages: Reals | None) -> Reals:
     """No labeling with a label has more than this: from elimination of parts, what is outside at its maximum."""
-    shifted, links, rng = Reparametrised(graph, messages), Links(graph), np.random.default_rng(0)
+    shifted, rng, arrays = Reparametrised(graph, messages), np.random.default_rng(0), graph.table_arrays()
     high = shifted.label_bounds()
+    pairs = np.flatnonzero(np.diff(arrays.factor_begin()) == 2)
+    ends = arrays.vars[arrays.factor_begin()[pairs][:, None] + np.arange(2)].astype(np.int64)
+    links = Links(graph) if len(pairs) < arrays.n_factors else None
     for _ in range(PARTS):
-        chosen = links.part(int(rng.integers(graph.n_variables)), 1, rng)
+        if links is None:
+            chosen = pairs[random_forest(graph.n_variables, ends, rng)]
+        else:
+            chosen = np.array(links.part(int(rng.integers(graph.n_variables)), 1, rng), np.int64)
         try:
             part = Beliefs(shifted.part(chosen), True, PART_MEMORY)
         except SolverError:
@@ -87,7 +105,7 @@ class Thresholds:
     def __init__(
         self, graph: FactorGraph, best: NDArray[np.int32], score: float, messages: Reals | None, slack: float
     ) -> None:
-        self._graph = graph
+        self._model = graph.snapshot()
         self._high = _bounds(graph, messages) + slack
         begin = np.concatenate([[0], np.cumsum(graph.cards)[:-1]]).astype(np.int64)
         self._mine = begin + best
@@ -98,15 +116,21 @@ class Thresholds:
         self.threshold, self.complete = inf, False
 
     def lower(self, memory: float, wanted: int) -> tuple[Narrowed, Ranking]:
-        """The next model; SolverError where it is too wide for elimination."""
+        """The next model, or all of the model after a longer search for an order; SolverError where that is too wide
+        for elimination, too."""
         if self._extra < len(self._order):
             self.threshold = float(self._order[self._extra - 1])
-        else:
-            self.threshold, self.complete = -inf, True
-        keep = self._high >= self.threshold if not self.complete else self._high > -inf
+            try:
+                return self._ranked(self._high >= self.threshold, memory, wanted, EFFORT)
+            except SolverError:
+                pass
+        self.threshold, self.complete = -inf, True
+        return self._ranked(self._high > -inf, memory, wanted, LAST_EFFORT)
+
+    def _ranked(self, keep: NDArray[np.bool_], memory: float, wanted: int, effort: float) -> tuple[Narrowed, Ranking]:
         keep[self._mine] = True
         if keep.sum() - len(self._mine) > MORE * self._extra and not self.complete:
             raise SolverError("too many labels have the same bound")
         self._extra *= MORE
-        narrowed = Narrowed(self._graph, keep)
-        return narrowed, Ranking(narrowed.graph.snapshot(), memory, wanted, EFFORT)
+        narrowed = Narrowed(self._model, keep)
+        return narrowed, Ranking(narrowed.model, memory, wanted, effort)

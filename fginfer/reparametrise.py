@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.by_shape import factors_by_shape
 from fginfer.core.arrays import ModelArrays, begins
 from fginfer.core.model import Model
 from fginfer.graph import FactorGraph
-from fginfer.table_values import StoredTables
-from fginfer.tables import expand
 
 Reals = NDArray[np.float64]
 
@@ -23,66 +24,79 @@ class Reparametrised:
     """
 
     def __init__(self, graph: FactorGraph, messages: Reals | None) -> None:
-        cards = graph.cards
-        self.cards = cards
         arrays = graph.table_arrays()
         assert arrays.unary is not None
-        self.unary = np.split(arrays.unary, np.cumsum(cards)[:-1]) if len(cards) else []
-        stored_tables = StoredTables(arrays)
-        self.constant = graph.constant
-        self.scopes: list[tuple[int, ...]] = []
-        self.tables: list[Reals] = []
-        size, terms, at = abs(graph.constant), 1 + graph.n_variables, 0
-        for factor in graph.factors():
-            scope = tuple(int(v) for v in factor.variables)
-            shape = [int(cards[v]) for v in scope]
-            stored = stored_tables[factor.table]
-            table = stored if isinstance(stored, np.ndarray) else expand(stored, shape[0], shape[1])
-            dense = factor.weight * (table.T if factor.transposed else table.reshape(shape))
-            for k, v in enumerate(scope):
+        self.cards, self.unary, self.constant = graph.cards, np.array(arrays.unary), graph.constant
+        self._begin, self._vars, self._var_begin = begins(self.cards), arrays.vars, arrays.factor_begin()
+        told = begins(self.cards[self._vars])[self._var_begin]  # where the messages of a factor begin
+        self._alike = factors_by_shape(arrays)
+        size = abs(self.constant)
+        for factors, variables, tables in self._alike:
+            at, axes = told[factors], tuple(range(1, tables.ndim))
+            for k, card in enumerate(tables.shape[1:]):
                 if messages is None:
                     break
-                moved = messages[at : at + shape[k]]
-                at += shape[k]
-                self.unary[v] = self.unary[v] + moved
-                dense = dense - moved.reshape([-1 if j == k else 1 for j in range(len(scope))])
-                size += float(np.abs(moved).max())
-            top = float(dense.max())
-            if top > -np.inf:
-                dense = dense - top
-                self.constant += top
-                size += abs(top) + float(np.abs(dense[dense > -np.inf]).max())
-            else:
-                self.constant = -np.inf
-            terms += 2 + len(scope)
-            self.scopes.append(scope)
-            self.tables.append(dense)
-        size += sum(float(np.abs(u[u > -np.inf]).max(initial=0.0)) for u in self.unary)
+                moved = messages[at[:, None] + np.arange(card)]
+                at = at + card
+                np.add.at(self.unary, self._begin[variables[:, k]][:, None] + np.arange(card), moved)
+                tables -= moved.reshape(len(moved), *(card if j == k else 1 for j in range(len(axes))))
+                size += float(np.abs(moved).max(axis=1).sum())
+            top = tables.max(axis=axes)
+            finite = np.where(top > -np.inf, top, 0.0)
+            tables -= finite.reshape(-1, *(1 for _ in axes))
+            self.constant += float(top.sum())
+            largest = np.abs(np.where(tables > -np.inf, tables, 0.0)).max(axis=axes)
+            size += float(np.abs(finite).sum() + largest.sum())
+        size += float(np.abs(np.where(self.unary > -np.inf, self.unary, 0.0)).sum())
+        terms = 1 + graph.n_variables + 2 * arrays.n_factors + len(self._vars)
         self.error = UNIT * terms * size
+        self._lay_out(arrays.n_factors)
+
+    def _lay_out(self, n_factors: int) -> None:
+        """All tables one after the other, in the order of the factors."""
+        self._sizes = np.ones(n_factors, np.int64)
+        for factors, _, tables in self._alike:
+            self._sizes[factors] = tables[0].size
+        self._values_begin = begins(self._sizes)
+        self._values = np.zeros(int(self._sizes.sum()))
+        for factors, _, tables in self._alike:
+            flat = tables.reshape(len(tables), -1)
+            self._values[self._values_begin[factors][:, None] + np.arange(flat.shape[1])] = flat
 
     def label_bounds(self) -> Reals:
         """For each label its own score and what its factors have at best with it, all others at their maxima."""
-        best = [float(u.max()) for u in self.unary]
-        total = self.constant + sum(best)
-        with np.errstate(invalid="ignore"):
-            out = [total - top + u if total > -np.inf else u - np.inf for u, top in zip(self.unary, best, strict=True)]
-        for scope, table in zip(self.scopes, self.tables, strict=True):
-            for k, v in enumerate(scope):
-                out[v] = out[v] + table.max(axis=tuple(j for j in range(table.ndim) if j != k))
-        return np.concatenate([np.zeros(0), *out]) + self.error
+        if not len(self.unary):
+            return self.unary
+        best = np.maximum.reduceat(self.unary, self._begin[:-1])
+        total = self.constant + float(best.sum())
+        if total == -np.inf:
+            return np.full(len(self.unary), -np.inf)
+        out: Reals = total - np.repeat(best, self.cards) + self.unary
+        for _, variables, tables in self._alike:
+            for k, card in enumerate(tables.shape[1:]):
+                others = tuple(j for j in range(1, tables.ndim) if j != k + 1)
+                np.add.at(out, self._begin[variables[:, k]][:, None] + np.arange(card), tables.max(axis=others))
+        return out + self.error
 
-    def part(self, factors: list[int]) -> Model:
+    def part(self, factors: Sequence[int] | NDArray[np.int64]) -> Model:
         """All variables with these factors: its maxima are bounds, for those left out are nowhere above 0."""
-        scopes = [self.scopes[f] for f in factors]
-        tables = [self.tables[f] for f in factors]
+        chosen = np.asarray(factors, np.int64)
+        arity = np.diff(self._var_begin)[chosen]
+        variables = self._vars[_lines(self._var_begin[chosen], arity)]
         return ModelArrays(
             cards=self.cards,
-            unary=np.concatenate([np.zeros(0), *self.unary]),
+            unary=self.unary,
             constant=self.constant,
-            table_arity=np.array([len(scope) for scope in scopes], np.int32),
-            dims=np.array([k for table in tables for k in table.shape], np.int32),
-            values=np.concatenate([np.zeros(0), *(table.reshape(-1) for table in tables)]),
-            factor_table=np.arange(len(factors), dtype=np.int32),
-            var_begin=begins([len(scope) for scope in scopes]),
-            vars=np.array([v for scope in scopes for v in scope], np.int32),
+            table_arity=arity.astype(np.int32),
+            dims=self.cards[variables],
+            values=self._values[_lines(self._values_begin[chosen], self._sizes[chosen])],
+            factor_table=np.arange(len(chosen), dtype=np.int32),
+            var_begin=begins(arity),
+            vars=variables,
         ).build()
+
+
+def _lines(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places first, first + 1, ... of lines of so many entries."""
+    out: NDArray[np.int64] = np.repeat(first - begins(sizes)[:-1], sizes) + np.arange(int(sizes.sum()))
+    return out
