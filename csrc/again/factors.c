@@ -112,7 +112,7 @@ fgi_rc fgi_keeper_add_factor(fgi_keeper *s, const fgi_keeper_factor *f, int64_t 
         fgi_array_push_i32(&s->slots, (int32_t)at);
         fgi_array_push_i32(&s->slots, s->first_slot[vars[q]]);
         s->first_slot[vars[q]] = slot;
-        fgi_keeper_put_dirty(s, vars[q]);
+        fgi_keeper_changed_at(s, vars[q]);
     }
     s->factors.at[at].unit = unit;
     fgi_keeper_refresh_factor(s, at);
@@ -127,10 +127,10 @@ fgi_rc fgi_keeper_remove_factor(fgi_keeper *s, int64_t f, fgi_error *err) {
     const fgi_view v = fgi_keeper_view(s, f);
     s->gone[f] = 1;
     s->factors.at[f] = (fgi_term){.unit = INFINITY};
-    fgi_terms_touch(&s->factors, f);
+    fgi_terms_touch(&s->factors, f, FGI_TERM_TOP | FGI_TERM_VALUE);
     for (int32_t q = 0; q < v.arity; q++) {
         fgi_keeper_refresh_variable(s, v.vars[q]);
-        fgi_keeper_put_dirty(s, v.vars[q]);
+        fgi_keeper_changed_at(s, v.vars[q]);
     }
     return FGI_OK;
 }

@@ -49,17 +49,18 @@ static int take_memory(fgi_keeper *s) {
     if (s->arena.failed) return 0;
     return fgi_array_reserve(&s->dirty, n + 1, sizeof(int32_t)) &&
         fgi_array_reserve(&s->active, n + 1, sizeof(int32_t)) && fgi_array_reserve(&s->moved, n + 1, sizeof(int32_t)) &&
-        fgi_resize(&s->gone, st->n_factors, 1) && fgi_resize(&s->full_at, st->n_factors, 1) &&
-        fgi_resize(&s->mu_begin, st->n_factors, sizeof *s->mu_begin) && fgi_resize(&s->mu, s->n_mu, sizeof *s->mu) &&
-        fgi_terms_extend(&s->vars, n) && fgi_terms_extend(&s->factors, st->n_factors) &&
-        fgi_keeper_reserve(s, st->max_degree + 1, most_states(s->m));
+        fgi_array_reserve(&s->waiting, n + 1, sizeof(int32_t)) &&
+        fgi_array_reserve(&s->joined, n + 1, sizeof(int32_t)) && fgi_resize(&s->gone, st->n_factors, 1) &&
+        fgi_resize(&s->full_at, st->n_factors, 1) && fgi_resize(&s->mu_begin, st->n_factors, sizeof *s->mu_begin) &&
+        fgi_resize(&s->mu, s->n_mu, sizeof *s->mu) && fgi_terms_extend(&s->vars, n) &&
+        fgi_terms_extend(&s->factors, st->n_factors) && fgi_keeper_reserve(s, st->max_degree + 1, most_states(s->m));
 }
 
 static void refresh_all(fgi_keeper *s) {
     for (int64_t i = 0; i < s->n_vars; i++) {
         fgi_keeper_refresh_variable(s, (int32_t)i);
         s->vars.at[i].unit = fgi_model_term_unit(s->m, i);
-        fgi_keeper_put_dirty(s, (int32_t)i);
+        fgi_keeper_changed_at(s, (int32_t)i);
     }
     for (int64_t f = 0; f < s->n_base; f++) {
         fgi_keeper_refresh_factor(s, f);
@@ -130,7 +131,9 @@ void fgi_keeper_free(fgi_keeper *s) {
     fgi_array_free(&s->slots);
     fgi_array_free(&s->dirty);
     fgi_array_free(&s->active);
+    fgi_array_free(&s->waiting);
     fgi_array_free(&s->moved);
+    fgi_array_free(&s->joined);
     fgi_terms_free(&s->vars);
     fgi_terms_free(&s->factors);
     fgi_model_free(s->m);
@@ -139,9 +142,8 @@ void fgi_keeper_free(fgi_keeper *s) {
 }
 
 int64_t fgi_keeper_memory(const fgi_keeper *s) {
-    const int64_t per_term = sizeof(fgi_term) + sizeof(fgi_term_sums) / FGI_TERM_BLOCK;
-    return s->arena.bytes + 8 * s->mu_room + 10 * s->factor_room + (s->vars.room + s->factors.room) * per_term +
-        12 * s->n_vars;
+    return s->arena.bytes + 8 * s->mu_room + 10 * s->factor_room + fgi_terms_memory(&s->vars) +
+        fgi_terms_memory(&s->factors) + 20 * s->n_vars;
 }
 
 void fgi_keeper_labels(const fgi_keeper *s, int32_t *labels) {
@@ -164,7 +166,7 @@ static fgi_rc check_growth(const fgi_keeper *s, double largest, fgi_error *err) 
 static void unary_changed(fgi_keeper *s, int32_t i) {
     fgi_keeper_refresh_variable(s, i);
     s->vars.at[i].unit = fgi_model_term_unit(s->m, i);
-    fgi_keeper_put_dirty(s, i);
+    fgi_keeper_changed_at(s, i);
 }
 
 static fgi_rc check_unary(const fgi_keeper *s, int32_t i, const double *scores, fgi_error *err) {
@@ -181,6 +183,7 @@ fgi_rc fgi_keeper_set_unary(fgi_keeper *s, int64_t n, const int32_t *vars, const
         if (rc) return rc;
     }
     for (int64_t k = 0; k < n; scores += s->m->s->cards[vars[k++]]) {
+        fgi_keeper_fetch(s, vars, n, k);
         const fgi_rc rc = fgi_model_set_unary(s->m, vars[k], scores, err); /* the first one alone needs memory */
         if (rc) return rc;
         unary_changed(s, vars[k]);
@@ -199,6 +202,7 @@ fgi_rc fgi_keeper_take_unary(fgi_keeper *s, const fgi_model *from, int64_t n, co
     fgi_rc rc = vars ? FGI_OK : fgi_model_set_all_unary(s->m, from->u->values, err);
     for (int64_t i = 0; !rc && !vars && i < s->n_vars; i++) unary_changed(s, (int32_t)i);
     for (int64_t k = 0; !rc && vars && k < n; k++) {
+        fgi_keeper_fetch(s, vars, n, k);
         rc = fgi_model_set_unary(s->m, vars[k], fgi_unary(from, vars[k]), err);
         if (!rc) unary_changed(s, vars[k]);
     }
@@ -208,7 +212,7 @@ fgi_rc fgi_keeper_take_unary(fgi_keeper *s, const fgi_model *from, int64_t n, co
 static void factor_changed(fgi_keeper *s, int64_t f) {
     const fgi_view v = fgi_keeper_view(s, f);
     fgi_keeper_refresh_factor(s, f);
-    for (int32_t q = 0; q < v.arity; q++) fgi_keeper_put_dirty(s, v.vars[q]);
+    for (int32_t q = 0; q < v.arity; q++) fgi_keeper_changed_at(s, v.vars[q]);
 }
 
 fgi_rc fgi_keeper_take_tables(fgi_keeper *s, const fgi_model *from, int64_t n, const int32_t *tables, fgi_error *err) {

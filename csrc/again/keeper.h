@@ -8,10 +8,11 @@
  *    them again would change nothing. 0: there is no such variable.
  * 5. A label that cannot be used has a message of -wall in a factor that forbids it, so that it is never a maximum.
  *
- * Changes write to the terms they are about and put variables on `dirty`. A round of work (again/rounds.c) takes the
- * variables whose terms do not agree with the labels, and their neighbourhood, and runs one iteration of sequential
- * reweighted message passing on these alone (again/visit.c; the formulas are in model/reweight.h), as if all other
- * labels were free and had no scores of their own. */
+ * Changes write to the terms they are about and put variables on `dirty`. A step of work (again/rounds.c) goes through
+ * these, a region after the other: dirty variables side by side and their neighbourhood. A round is one iteration of
+ * sequential reweighted message passing on a region alone (again/visit.c; the formulas are in model/reweight.h), as if
+ * all other labels were free and had no scores of their own. A region has a few rounds while its numbers are in the
+ * cache; what does not agree then waits for the next step, with wider neighbourhoods. */
 #ifndef FGI_KEEPER_H
 #define FGI_KEEPER_H
 #include "again/terms.h"
@@ -20,6 +21,7 @@
 #include "fginfer_again.h"
 #include "model/model.h"
 
+enum { FGI_KEEPER_WAITS = 2 };  /* is_dirty of a variable of `waiting` */
 enum { FGI_KEEPER_ARITY = 16 }; /* variables of a factor at most: as methods see factors, see fgi_model_normalised */
 
 /* A factor of a variable. */
@@ -47,10 +49,12 @@ struct fgi_keeper {
     int32_t *labels, *trial;
     fgi_array dirty; /* int32: variables at which work begins */
     uint8_t *is_dirty;
+    fgi_array waiting; /* int32: those of a step, which wait for their turn; empty between two calls */
     /* Rounds. */
     fgi_array active; /* int32: variables of the round, ascending once it begins */
     uint8_t *is_active;
-    fgi_array moved; /* int32: variables whose trial label is another one */
+    fgi_array moved;  /* int32: variables whose trial label is another one */
+    fgi_array joined; /* int32: a set of them that factors join */
     int32_t radius;
     double slack; /* a term that is off by no more agrees */
     /* One visit. */
@@ -101,12 +105,21 @@ static inline void fgi_keeper_put_dirty(fgi_keeper *s, int32_t i) {
     ((int32_t *)s->dirty.at)[s->dirty.n++] = i; /* it has room for all variables */
 }
 
+/* A change at a variable: work begins with the smallest neighbourhoods. */
+static inline void fgi_keeper_changed_at(fgi_keeper *s, int32_t i) {
+    fgi_keeper_put_dirty(s, i);
+    s->radius = 1;
+}
+
 static inline double *fgi_keeper_mu(const fgi_keeper *s, const fgi_view *v, int64_t f, int32_t position) {
     double *mu = s->mu + s->mu_begin[f];
     for (int32_t q = 0; q < position; q++) mu += s->m->s->cards[v->vars[q]];
     return mu;
 }
 
+/* The numbers of variables that are to come in a list that leads all over the model are fetched while others are at
+ * work: offsets first, then what they lead to, then what that leads to. */
+void fgi_keeper_fetch(const fgi_keeper *s, const int32_t *list, int64_t n, int64_t at);
 /* again/visit.c. Makes a term anew from its numbers and messages. */
 void fgi_keeper_refresh_variable(fgi_keeper *s, int32_t i);
 void fgi_keeper_refresh_factor(fgi_keeper *s, int64_t f);

@@ -1,4 +1,4 @@
-/* again/rounds.c - the work of a keeper: rounds around what does not agree, see again/keeper.h. */
+/* again/rounds.c - the work of a keeper: regions around what does not agree, see again/keeper.h. */
 #include <string.h>
 #include "again/keeper.h"
 #include "base/exact_sum.h"
@@ -6,8 +6,9 @@
 
 enum {
     DENSE_PART = 1024, /* where more than a part of all variables is active, they are listed by a pass over all */
-    ROUNDS_A_STEP = 3, /* rounds before the neighbourhoods get wider */
-    ROUNDS_A_SUM = 8   /* rounds without a sum, while something does not agree (chosen) */
+    FEW = 32,          /* active variables that are put in order by insertion (chosen) */
+    ROUNDS_A_STEP = 5, /* sweeps over a region before the neighbourhoods get wider */
+    STEPS_A_SUM = 2    /* steps without a sum, while something does not agree (chosen) */
 };
 
 static const double ROUNDING = 1e-13; /* a gain below this share of all scores of a set may be rounding (chosen) */
@@ -48,7 +49,7 @@ static double sum_terms(fgi_keeper *s, double *allowed) {
 static void take_label(fgi_keeper *s, int32_t i) {
     s->labels[i] = s->trial[i];
     s->vars.at[i].value = fgi_unary(s->m, i)[s->labels[i]];
-    fgi_terms_touch(&s->vars, i);
+    fgi_terms_touch(&s->vars, i, FGI_TERM_VALUE);
 }
 
 /* What labels gain; forbidden: how many more terms are -INFINITY. */
@@ -99,13 +100,14 @@ static void settle_one(fgi_keeper *s, fgi_array *joined) {
         for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
             const fgi_view v = fgi_keeper_view(s, f);
             s->factors.at[f].value = fgi_keeper_score(s, &v, s->labels);
-            fgi_terms_touch(&s->factors, f);
+            fgi_terms_touch(&s->factors, f, FGI_TERM_VALUE);
         }
     }
 }
 
-/* Sets that no factor joins gain or lose by themselves. Only variables of the round have moved. */
-static void settle_labels(fgi_keeper *s, fgi_array *joined) {
+/* Sets that no factor joins gain or lose by themselves. Only variables of the region have moved. */
+static void settle_labels(fgi_keeper *s) {
+    fgi_array *joined = &s->joined;
     for (int64_t k = 0; k < s->moved.n; k++) {
         const int32_t i = ((const int32_t *)s->moved.at)[k];
         if (s->trial[i] == s->labels[i]) continue; /* it was in a set before */
@@ -117,7 +119,7 @@ static void settle_labels(fgi_keeper *s, fgi_array *joined) {
     s->moved.n = 0;
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------------- */
+/* ---- regions ------------------------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
     const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
@@ -130,26 +132,17 @@ static void activate(fgi_keeper *s, int32_t i) {
     ((int32_t *)s->active.at)[s->active.n++] = i;
 }
 
-/* The dirty variables and all within the radius, in the order of variables. */
-static void choose_active(fgi_keeper *s) {
-    const int32_t *dirty = s->dirty.at;
+/* The active variables in their order: by insertion where there are few, by a pass over all marks where there are many. */
+static void order_active(fgi_keeper *s) {
     int32_t *list = s->active.at;
-    for (int64_t k = 0; k < s->dirty.n; k++) {
-        s->is_dirty[dirty[k]] = 0;
-        activate(s, dirty[k]);
-    }
-    s->dirty.n = 0;
-    int64_t begin = 0;
-    for (int32_t r = 0; r < s->radius; r++) {
-        const int64_t end = s->active.n;
-        for (; begin < end; begin++) {
-            const int32_t i = list[begin];
-            fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
-            for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
-                const fgi_view v = fgi_keeper_view(s, f);
-                for (int32_t q = 0; q < v.arity; q++) activate(s, v.vars[q]);
-            }
+    if (s->active.n < FEW) {
+        for (int64_t k = 1; k < s->active.n; k++) {
+            const int32_t i = list[k];
+            int64_t at = k;
+            for (; at > 0 && list[at - 1] > i; at--) list[at] = list[at - 1];
+            list[at] = i;
         }
+        return;
     }
     if (s->active.n < s->n_vars / DENSE_PART) {
         qsort(list, (size_t)s->active.n, sizeof *list, ascending);
@@ -165,47 +158,65 @@ static void choose_active(fgi_keeper *s) {
         if (s->is_active[i]) list[n++] = (int32_t)i;
 }
 
-/* Is one of the variables of a factor before i on the list? Then the factor was looked at there. */
-static int is_known(const fgi_keeper *s, const fgi_view *v, int32_t i) {
-    for (int32_t q = 0; v->vars[q] != i; q++)
-        if (s->is_active[v->vars[q]]) return 1;
-    return 0;
-}
-
-/* Variables of the list, or beside them, whose terms do not agree with the labels become dirty. */
-static void find_dirty(fgi_keeper *s, const int32_t *list, int64_t n) {
-    for (int64_t k = 0; k < n; k++) s->is_active[list[k]] = 1;
-    for (int64_t k = 0; k < n; k++) {
-        const int32_t i = list[k];
-        fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
-        if (fgi_keeper_variable_slack(s, i) > s->slack) fgi_keeper_put_dirty(s, i);
-        for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
-            const fgi_view v = fgi_keeper_view(s, f);
-            if (is_known(s, &v, i) || !(fgi_keeper_factor_slack(s, f, &v) > s->slack)) continue;
-            for (int32_t q = 0; q < v.arity; q++) fgi_keeper_put_dirty(s, v.vars[q]);
+/* All variables within the radius of those that are active become active, too. */
+static void widen(fgi_keeper *s, int32_t radius) {
+    const int32_t *list = s->active.at;
+    int64_t begin = 0;
+    for (int32_t r = 0; r < radius; r++) {
+        const int64_t end = s->active.n;
+        for (; begin < end; begin++) {
+            const int32_t i = list[begin];
+            fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
+            for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
+                const fgi_view v = fgi_keeper_view(s, f);
+                for (int32_t q = 0; q < v.arity; q++) activate(s, v.vars[q]);
+            }
         }
     }
-    for (int64_t k = 0; k < n; k++) s->is_active[list[k]] = 0;
 }
 
-/* Drops from `dirty` what agrees after all. */
-static void look_again(fgi_keeper *s) {
-    const int64_t n = s->dirty.n;
-    int32_t *list = s->active.at;
-    if (n) memcpy(list, s->dirty.at, (size_t)n * sizeof *list);
-    for (int64_t k = 0; k < n; k++) s->is_dirty[list[k]] = 0;
-    s->dirty.n = 0;
-    find_dirty(s, list, n);
+/* A variable that waits is one no longer, and becomes active. */
+static void take_waiting(fgi_keeper *s, int32_t i) {
+    s->is_dirty[i] = 0;
+    activate(s, i);
 }
 
-static int one_round(fgi_keeper *s) {
+/* Where variable i, which waits, and its factors agree with the labels it waits no longer: 0. Else it becomes active,
+ * and with it the variables that wait beside it, and beside those. */
+static int begin_region(fgi_keeper *s, int32_t i) {
+    int agrees = fgi_keeper_variable_slack(s, i) <= s->slack;
+    fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
+    for (int32_t f; (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
+        const fgi_view v = fgi_keeper_view(s, f);
+        if (fgi_keeper_factor_slack(s, f, &v) <= s->slack) continue;
+        agrees = 0;
+        for (int32_t q = 0; q < v.arity; q++) activate(s, v.vars[q]);
+    }
+    s->is_dirty[i] = 0;
+    if (agrees) return 0;
+    activate(s, i);
+    for (int64_t at = 0; at < s->active.n; at++) {
+        const int32_t j = ((const int32_t *)s->active.at)[at];
+        if (s->is_dirty[j] == FGI_KEEPER_WAITS) s->is_dirty[j] = 0;
+        fgi_keeper_walk next = fgi_keeper_walk_begin(s, j);
+        for (int32_t f; (f = fgi_keeper_walk_next(s, j, &next)) >= 0;) {
+            const fgi_view v = fgi_keeper_view(s, f);
+            for (int32_t q = 0; q < v.arity; q++)
+                if (s->is_dirty[v.vars[q]] == FGI_KEEPER_WAITS) take_waiting(s, v.vars[q]);
+        }
+    }
+    return 1;
+}
+
+/* One sweep forwards and one back over the active variables and their neighbourhood, which are none afterwards. */
+static int sweep_region(fgi_keeper *s, int32_t radius) {
     const int32_t *list = s->active.at;
     int alive = 1;
-    choose_active(s);
+    widen(s, radius);
+    order_active(s);
     const int64_t n = s->active.n;
     for (int64_t k = 0; alive && k < n; k++) alive = fgi_keeper_visit(s, list[k], 1);
-    fgi_array joined = {s->dirty.at, 0, s->n_vars}; /* its room is free until the sweep back */
-    settle_labels(s, &joined);
+    settle_labels(s);
     for (int64_t k = n; alive && k-- > 0;) alive = fgi_keeper_visit(s, list[k], 0);
     for (int64_t k = 0; k < n; k++) s->is_active[list[k]] = 0;
     s->active.n = 0;
@@ -213,11 +224,46 @@ static int one_round(fgi_keeper *s) {
     return alive;
 }
 
+/* Sweeps over a region while some of it does not agree; what is left then is dirty. A region is worked on while its
+ * numbers are in the cache. */
+static int work_on_region(fgi_keeper *s, int32_t radius) {
+    const int64_t others = s->dirty.n;
+    for (int k = 0; k < ROUNDS_A_STEP; k++) {
+        const int32_t *dirty = s->dirty.at;
+        for (int64_t at = others; at < s->dirty.n; at++) take_waiting(s, dirty[at]);
+        if (k > 0 && s->dirty.n == others) return 1;
+        s->dirty.n = others;
+        if (!sweep_region(s, radius)) return 0;
+    }
+    return 1;
+}
+
+/* Every dirty variable has its turn; afterwards those are dirty that are left. 0: a variable has no label left. */
+static int one_step(fgi_keeper *s, int32_t radius, int64_t end) {
+    const fgi_array waiting = s->dirty;
+    s->dirty = s->waiting;
+    s->waiting = waiting;
+    s->dirty.n = 0;
+    const int32_t *list = waiting.at;
+    int alive = 1;
+    for (int64_t k = 0; k < waiting.n; k++) s->is_dirty[list[k]] = FGI_KEEPER_WAITS;
+    for (int64_t k = 0; k < waiting.n; k++) {
+        fgi_keeper_fetch(s, list, waiting.n, k);
+        if (s->is_dirty[list[k]] != FGI_KEEPER_WAITS) continue;
+        if (!alive || s->info.work >= end) {
+            s->is_dirty[list[k]] = 0;
+            fgi_keeper_put_dirty(s, list[k]);
+        } else if (begin_region(s, list[k])) alive = work_on_region(s, radius);
+    }
+    s->waiting.n = 0;
+    return alive;
+}
+
 fgi_rc fgi_keeper_run(fgi_keeper *s, double gap, int64_t work, fgi_keeper_info *info) {
     const int64_t end = s->info.work + work;
     double allowed = fgi_proof_tolerance(s->info.score, s->info.unit), distance = INFINITY;
     /* While terms do not agree the gap is not closed: sums of all terms would be made for nothing. */
-    int looked = 0, rounds = 0, is_due = s->info.rounds == 0 || s->dirty.n == 0 || gap > 0 || work <= 0;
+    int is_due = s->info.rounds == 0 || s->dirty.n == 0 || gap > 0 || work <= 0;
     s->info.status = FGI_KEEPER_RUNNING;
     while (s->info.status == FGI_KEEPER_RUNNING) {
         if (is_due) distance = sum_terms(s, &allowed);
@@ -225,14 +271,12 @@ fgi_rc fgi_keeper_run(fgi_keeper *s, double gap, int64_t work, fgi_keeper_info *
         const double enough = has_score ? fgi_larger(allowed, gap * fgi_larger(fabs(s->info.score), s->info.unit)) : 0;
         s->slack = 0.25 * allowed / (double)(s->dirty.n + 1);
         if (is_due && distance <= enough) s->info.status = FGI_KEEPER_DONE;
-        else if (is_due && s->info.bound == -INFINITY) s->info.status = FGI_KEEPER_STUCK;
-        else if (!looked) look_again(s), looked = 1, is_due = s->dirty.n == 0;
-        else if (s->dirty.n == 0) s->info.status = FGI_KEEPER_STUCK;
+        else if (is_due && (s->info.bound == -INFINITY || s->dirty.n == 0)) s->info.status = FGI_KEEPER_STUCK;
         else if (s->info.work >= end) break;
         else {
-            s->radius = 1 + rounds++ / ROUNDS_A_STEP;
-            if (!one_round(s)) s->info.status = FGI_KEEPER_STUCK, sum_terms(s, &allowed);
-            is_due = s->dirty.n == 0 || gap > 0 || s->info.work >= end || rounds % ROUNDS_A_SUM == 0;
+            if (!one_step(s, s->radius, end)) s->info.status = FGI_KEEPER_STUCK, sum_terms(s, &allowed);
+            is_due = s->dirty.n == 0 || gap > 0 || s->info.work >= end || s->radius % STEPS_A_SUM == 0;
+            s->radius++;
         }
     }
     if (info) *info = s->info;

@@ -27,6 +27,43 @@ int fgi_keeper_reserve(fgi_keeper *s, int64_t degree, int64_t states) {
     return 1;
 }
 
+void fgi_keeper_fetch(const fgi_keeper *s, const int32_t *list, int64_t n, int64_t at) {
+    enum {
+        OFFSETS = 6,
+        ROWS = 4,
+        FACTORS = 2,
+        MESSAGES = 1,
+        MOST = 8
+    }; /* variables ahead; factors that are looked at */
+    const fgi_structure *st = s->m->s;
+    if (at + OFFSETS < n) {
+        const int32_t i = list[at + OFFSETS];
+        __builtin_prefetch(st->adj_begin + i);
+        __builtin_prefetch(st->unary_begin + i);
+        __builtin_prefetch(s->labels + i);
+        __builtin_prefetch(s->vars.at + i);
+    }
+    if (at + ROWS < n) {
+        const int32_t i = list[at + ROWS];
+        __builtin_prefetch(st->adj + st->adj_begin[i]);
+        __builtin_prefetch(fgi_unary(s->m, i));
+    }
+    for (int ahead = MESSAGES; ahead <= FACTORS; ahead++) {
+        if (at + ahead >= n) return;
+        const int64_t begin = st->adj_begin[list[at + ahead]], end = st->adj_begin[list[at + ahead] + 1];
+        for (int64_t k = begin; k < end && k < begin + MOST; k++) {
+            const int32_t f = st->adj[k];
+            if (ahead == MESSAGES) {
+                __builtin_prefetch(s->mu + s->mu_begin[f]);
+            } else {
+                __builtin_prefetch(fgi_factor_vars(st, f));
+                __builtin_prefetch(s->mu_begin + f);
+                __builtin_prefetch(s->factors.at + f);
+            }
+        }
+    }
+}
+
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
 enum { LANES = 4 }; /* chains of comparisons side by side, so that none waits for the one before */
@@ -62,7 +99,8 @@ static void potts(double same, double different, const double *h, int32_t n_from
     for (int32_t b = 0; b < n_to; b++) out[b] = b < n_from ? fgi_larger(h[b] + same, top) : top;
 }
 
-/* out = max-marginals of the factor minus the messages of its other variables, and how far they may be off. */
+/* out = max-marginals of the factor minus the messages of its other variables, and how far they may be off. They may
+ * take the place of the messages to variable p. */
 static double collect(const fgi_keeper *s, const fgi_view *v, const double *mu, int32_t p, double *out) {
     const int32_t *cards = s->m->s->cards;
     const double far = s->wall * FAR;
@@ -109,7 +147,7 @@ static double collect(const fgi_keeper *s, const fgi_view *v, const double *mu, 
 
 static void put_factor(fgi_keeper *s, int64_t f, double top) {
     s->factors.at[f].top = top;
-    fgi_terms_touch(&s->factors, f);
+    fgi_terms_touch(&s->factors, f, FGI_TERM_TOP);
 }
 
 void fgi_keeper_refresh_factor(fgi_keeper *s, int64_t f) {
@@ -125,6 +163,7 @@ void fgi_keeper_refresh_factor(fgi_keeper *s, int64_t f) {
     s->factors.at[f].value = fgi_keeper_score(s, &v, s->labels);
     s->full_at[f] = 0;
     s->info.work += fgi_view_work(s->m, &v);
+    fgi_terms_touch(&s->factors, f, FGI_TERM_VALUE);
     put_factor(s, f, top + margin);
 }
 
@@ -142,15 +181,18 @@ double fgi_keeper_factor_slack(const fgi_keeper *s, int64_t f, const fgi_view *v
 
 static void put_variable(fgi_keeper *s, int32_t i, double top) {
     s->vars.at[i].top = top;
-    fgi_terms_touch(&s->vars, i);
+    fgi_terms_touch(&s->vars, i, FGI_TERM_TOP);
 }
 
 /* hat = the unary scores, weight_of = their magnitudes. */
 static int32_t begin_sum(fgi_keeper *s, int32_t i) {
     const int32_t n = s->m->s->cards[i];
-    const double *theta = fgi_unary(s->m, i);
-    memcpy(s->hat, theta, (size_t)n * sizeof *theta);
-    for (int32_t a = 0; a < n; a++) s->weight_of[a] = theta[a] == -INFINITY ? 0 : fabs(theta[a]);
+    const double *restrict theta = fgi_unary(s->m, i);
+    double *restrict hat = s->hat, *restrict weight = s->weight_of;
+    for (int32_t a = 0; a < n; a++) {
+        hat[a] = theta[a];
+        weight[a] = theta[a] == -INFINITY ? 0 : fabs(theta[a]);
+    }
     return n;
 }
 
@@ -176,6 +218,7 @@ void fgi_keeper_refresh_variable(fgi_keeper *s, int32_t i) {
     for (int32_t a = 0; a < n; a++) s->hat[a] += rounding * s->weight_of[a];
     s->vars.at[i].value = fgi_unary(s->m, i)[s->labels[i]];
     s->info.work += (degree + 1) * n;
+    fgi_terms_touch(&s->vars, i, FGI_TERM_VALUE);
     put_variable(s, i, max_of(s->hat, n));
 }
 
@@ -296,9 +339,8 @@ static void look_back(fgi_keeper *s, int32_t i, int64_t n_links) {
 }
 
 /* The factor's max-marginals become its messages to the variable of the visit. */
-static void fill(fgi_keeper *s, const fgi_keeper_link *l, int32_t n) {
-    put_factor(s, l->factor, collect(s, &l->view, l->mu, l->position, s->out));
-    memcpy(l->own, s->out, (size_t)n * sizeof *s->out);
+static void fill(fgi_keeper *s, const fgi_keeper_link *l) {
+    put_factor(s, l->factor, collect(s, &l->view, l->mu, l->position, l->own));
     s->full_at[l->factor] = (uint8_t)(l->position + 1);
     s->info.work += fgi_view_work(s->m, &l->view);
 }
@@ -309,7 +351,7 @@ int fgi_keeper_visit(fgi_keeper *s, int32_t i, int forward) {
     const int32_t n = begin_sum(s, i);
     for (int64_t k = 0; k < n_links; k++) {
         const fgi_keeper_link *l = &s->links[k];
-        if (s->full_at[l->factor] != l->position + 1) fill(s, l, n);
+        if (s->full_at[l->factor] != l->position + 1) fill(s, l);
         add_message(s, l->own, n);
         s->info.work += LINK_WORK;
     }
