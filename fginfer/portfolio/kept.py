@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,12 +32,13 @@ class Kept(Again):
         full = model.pass_work + rules.again_factor * model.n_factors
         self._allowed = rules.again_sweeps * full
         self._end = 0.0  # work
+        self._is_summed = False  # are score and bound those of the model as it is now?
         self._before = self._counts()
 
     # -- changes -----------------------------------------------------------------------------------------------
 
     def _take(self, graph: FactorGraph, changes: Changes) -> bool:
-        self._before, self._end = self._counts(), self._work + self._allowed
+        self._before, self._end, self._is_summed = self._counts(), self._work + self._allowed, False
         some, tables, everywhere = list[NDArray[np.int32]](), list[int](), False
         for entry in changes.entries:
             if isinstance(entry, Unaries):
@@ -90,14 +93,17 @@ class Kept(Again):
     # -- work --------------------------------------------------------------------------------------------------
 
     def _work_on(self, deadline: float) -> bool:
-        gap = self._settings.gap
-        asked = gap if gap > self._rules.proof_gap else 0.0
-        said = self._keeper.run(asked, min(self._rules.again_slice, self._end - self._work))
+        said = self._run(min(self._rules.again_slice, self._end - self._work))
         if said == "done":
             self.status = self._proof()
         elif said == "stuck" or self._work >= self._end:
             self.is_stuck = True
         return clock.now() < deadline
+
+    def _run(self, work: float) -> str:
+        gap = self._settings.gap
+        self._is_summed = True
+        return self._keeper.run(gap if gap > self._rules.proof_gap else 0.0, work)
 
     @property
     def _work(self) -> float:
@@ -105,17 +111,23 @@ class Kept(Again):
 
     # -- what is known -----------------------------------------------------------------------------------------
 
+    def _sums(self) -> Any:
+        """Score and bound of the model as it is now: nobody need have worked on it."""
+        if not self._is_summed:
+            self._run(0.0)
+        return self._keeper.info
+
     @property
     def score(self) -> float:
-        return float(self._keeper.info.score)
+        return float(self._sums().score)
 
     @property
     def bound(self) -> float:
-        return float(self._keeper.info.bound)
+        return float(self._sums().bound)
 
     @property
     def unit(self) -> float:
-        return float(self._keeper.info.unit)
+        return float(self._sums().unit)
 
     def labels(self) -> NDArray[np.int32] | None:
         return self._keeper.labels() if self.score > -np.inf else None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fginfer import FactorGraph, Potts, SqDiff
+from fginfer import FactorGraph, Potts, Solver, SqDiff, solve
 from fginfer.core.keeper import Keeper, KeptFactor
 from fginfer.core.model import Model
 from fginfer.errors import ModelError, SettingsError, SolverError
@@ -161,3 +161,26 @@ def test_what_is_refused() -> None:
     assert check(keeper) == "done"
     with pytest.raises(SettingsError, match="out of range"):
         Keeper(graph.snapshot(), None, np.full(2, 5, np.int32))
+
+
+@pytest.mark.parametrize("change", ["one", "all", "factor"])
+def test_what_is_said_before_a_run_is_about_the_model_as_it_is_now(change: str) -> None:
+    rng = np.random.default_rng(5)
+    graph = FactorGraph.grid((12, 12), 2 * rng.normal(size=(12, 12, 3)), Potts(0, -0.3))
+    solver = Solver(graph, rules={"tiny_states": 0, "few_factors": -1})  # as models are solved that are larger
+    solver.run()
+    for _ in range(3):
+        if change == "one":
+            graph.set_unary(int(rng.integers(144)), 4 * rng.normal(size=3))
+        elif change == "all":
+            graph.set_unaries(2 * rng.normal(size=(144, 3)))
+        else:
+            graph.add_factor(rng.choice(144, 2, replace=False), rng.normal(size=(3, 3)))
+        solver.update()
+        solver.run(iterations=0)
+        for said in (solver.result(), solver.progress()):
+            assert said.score is None or abs(said.score - graph.score(solver.result().labels)) < 1e-9
+            best = solve(graph).score
+            assert said.bound is None or (best is not None and said.bound >= best - 1e-9)
+        solver.run()
+        assert (solver.result().status, solver.result().proved_by) == ("optimal", "again")
