@@ -132,7 +132,8 @@ static void activate(fgi_keeper *s, int32_t i) {
     ((int32_t *)s->active.at)[s->active.n++] = i;
 }
 
-/* The active variables in their order: by insertion where there are few, by a pass over all marks where there are many. */
+/* The active variables in their order: by insertion where there are few, by a pass over all marks where there are
+ * many. */
 static void order_active(fgi_keeper *s) {
     int32_t *list = s->active.at;
     if (s->active.n < FEW) {
