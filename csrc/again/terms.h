@@ -1,7 +1,7 @@
 /* again/terms.h - the terms of a score and of a bound, and their sums.
  *
- * Terms are kept in blocks, and blocks in groups, each with its sums. A change makes the sums of its block and its group
- * anew, term by term, so that sums never drift; the whole is a pass over the groups. */
+ * Terms are kept in blocks, and blocks in groups, each with its sums. A change makes the sums of its block and of its
+ * group anew, term by term, so that sums never drift; the whole is a pass over the groups. */
 #ifndef FGI_TERMS_H
 #define FGI_TERMS_H
 #include <stdint.h>
