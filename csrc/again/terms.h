@@ -15,8 +15,8 @@ enum {
 
 /* What of a block has changed. */
 enum {
-    FGI_TERM_TOP = 1,
-    FGI_TERM_VALUE = 2 /* or unit */
+    FGI_TERM_TOP = 1,  /* a top */
+    FGI_TERM_VALUE = 2 /* a value, or a unit */
 };
 
 typedef struct fgi_term {
