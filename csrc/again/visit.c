@@ -14,6 +14,14 @@ static const double FAR = 0x1p-10;
 /* A factor with a smaller share is not told about labels that are walled off. */
 static const double LEAST_SHARE = 0x1p-8;
 
+enum {
+    OFFSETS = 6,  /* variables ahead whose offsets are fetched (chosen) */
+    ROWS = 4,     /* those whose scores are, and the numbers of their factors (chosen) */
+    FACTORS = 2,  /* those whose factors are (chosen) */
+    MESSAGES = 1, /* and those whose messages are (chosen) */
+    MOST = 8      /* factors of a variable that are fetched (chosen) */
+};
+
 int fgi_keeper_reserve(fgi_keeper *s, int64_t degree, int64_t states) {
     if (degree > s->links_room) {
         if (!fgi_resize(&s->links, 2 * degree, sizeof *s->links)) return 0;
@@ -28,13 +36,6 @@ int fgi_keeper_reserve(fgi_keeper *s, int64_t degree, int64_t states) {
 }
 
 void fgi_keeper_fetch(const fgi_keeper *s, const int32_t *list, int64_t n, int64_t at) {
-    enum {
-        OFFSETS = 6,
-        ROWS = 4,
-        FACTORS = 2,
-        MESSAGES = 1,
-        MOST = 8
-    }; /* variables ahead; factors that are looked at */
     const fgi_structure *st = s->m->s;
     if (at + OFFSETS < n) {
         const int32_t i = list[at + OFFSETS];
