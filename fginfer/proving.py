@@ -93,6 +93,11 @@ def _entries(arrays: ModelArrays) -> tuple[Reals, list[Reals], list[Reals]]:
     begin = np.concatenate(([0], np.cumsum(arrays.cards, dtype=np.int64)))[:-1]
     tops = [np.maximum.reduceat(arrays.unary, begin)] if len(begin) else [np.zeros(0)]
     scores, above = [arrays.unary], [np.repeat(tops[0], arrays.cards)]
+    if len(arrays.leftover_var):  # terms of their own, for a checker
+        sizes = np.where(arrays.leftover_var < 0, 1, arrays.cards[arrays.leftover_var])
+        tops.append(np.maximum.reduceat(arrays.leftover, np.cumsum(sizes) - sizes))
+        scores.append(arrays.leftover)
+        above.append(np.repeat(tops[-1], sizes))
     n = len(arrays.factor_table)
     weights = np.ones(n) if arrays.factor_weight is None else arrays.factor_weight
     kinds = np.zeros(arrays.n_tables, np.int32) if arrays.table_kind is None else arrays.table_kind

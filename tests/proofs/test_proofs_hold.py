@@ -140,6 +140,18 @@ def test_scores_that_were_rounded_when_they_were_added_up_have_a_proof(tmp_path:
         assert verdict.kind == result.status == "optimal"
 
 
+def test_scores_that_differ_by_what_was_rounded_alone_have_a_proof(tmp_path: Path) -> None:
+    graph = FactorGraph([2])
+    for score in (0.1, 0.2, -2.9, 1e-3):
+        graph.add_factor([0], [score, -np.inf])
+    assert len(graph.table_arrays().leftover_var) > 0
+    for method in ("auto", "bnb", "trws"):
+        result = solve(graph, method, gap=0.0, proof=tmp_path / "run.proof")
+        verdict = check(graph, tmp_path)
+        agrees(graph, verdict)
+        assert (result.status, result.proof) == ("optimal", "complete")
+
+
 def test_strong_fields_on_a_dense_model_have_a_proof(tmp_path: Path) -> None:
     """What all tables say about one label together does not fit into the numbers of a checker."""
     rng = np.random.default_rng(1)
