@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fginfer.core import clock
 from fginfer.core.model import Model
 from fginfer.engine import NativeEngine, Settings
+from fginfer.errors import SolverError
 from fginfer.exact_scores import ExactScores
 from fginfer.graph import FactorGraph
 from fginfer.journal import Changes
@@ -29,6 +30,7 @@ class Follower:
     _engine: Any
     _least: float  # the cutoff that the solver was given
     _proves: bool  # whether there is a proof to be written
+    _unproven: str | None = None  # why there can be none
 
     def _take(self, graph: FactorGraph) -> None:
         """Makes an engine on the graph as it is now."""
@@ -41,8 +43,13 @@ class Follower:
         self._begin_engine()
 
     def _lower(self, graph: FactorGraph) -> Lowered:
-        """Proofs are about all of the graph; a labeling is found with less."""
-        return graph.lowered() if self._proves else lower_for_solving(graph)
+        """Proofs are about all of the graph; a labeling is found with less, where tables cannot hold all of it, too."""
+        if self._proves:
+            try:
+                return graph.lowered()
+            except SolverError as error:
+                self._unproven = str(error)
+        return lower_for_solving(graph)
 
     def _begin_engine(self) -> None:
         """Methods see no leftovers: `_exact` puts them back."""

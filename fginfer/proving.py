@@ -156,17 +156,19 @@ class Prover:
     `graph` has tables only: of a graph with constraints the one that stands for it (see FactorGraph.lowered).
     """
 
-    def __init__(self, path: str | PathLike[str], graph: FactorGraph) -> None:
-        self.graph, self.arrays = graph, graph.table_arrays()
-        self.model = graph.snapshot().plain()  # what rounding took from sums of scores is less than a unit
-        self.file = ProofFile(path)
+    def __init__(self, path: str | PathLike[str], graph: FactorGraph, unproven: str | None = None) -> None:
+        """`unproven`: why nothing can be proven, which is then all that the proof says."""
+        self.file, self.unproven = ProofFile(path), unproven
         self.said: str | None = None  # the status of the proof, once it is closed
         self._listened: NativeSolver | None = None
         self._floor = self._cutoff = -inf  # the cutoff only where nothing is above it
+        if unproven is None:
+            self.graph, self.arrays = graph, graph.table_arrays()
+            self.model = graph.snapshot().plain()  # what rounding took from sums of scores is less than a unit
 
     def listen(self, native: NativeSolver) -> None:
         """From here on the steps of a solver are those of the proof, if it says any."""
-        if not native.speaks:
+        if not native.speaks or self.unproven is not None:
             return
         grain = Grain.of(self.arrays)
         if not native.speak(grain.lead, grain.quantum, grain.reach):
@@ -192,6 +194,8 @@ class Prover:
         return self.said
 
     def _finish(self, result: Result, cutoff: float, work: float) -> str:
+        if self.unproven is not None:
+            return f"without proof: {self.unproven}"
         if self._listened is not None:
             return self._end_tree(self._listened, result, self._lead)
         if result.labels is None and result.status != "infeasible":

@@ -91,7 +91,7 @@ class Solver(Follower):
         self._take(graph)
         self._status = "running"
         self._stopped_by = "time_limit"  # why work paused while the method itself could go on
-        self._prover = None if proof is None else Prover(proof, self._tables)
+        self._prover = None if proof is None else Prover(proof, self._tables, self._unproven)
         if self._prover is not None and self._native and self.settings.cutoff == -inf:
             self._prover.listen(self._engine.native)
         self._seconds = clock.now() - self._start

@@ -109,3 +109,15 @@ def test_what_has_no_proof_is_refused(tmp_path: Path) -> None:
         Solver(graph).prove()
     with pytest.raises(SolverError, match="numbers"):
         Solver(graph, "trws", proof=tmp_path / "p").update()
+
+
+def test_constraints_too_large_for_tables_are_solved_without_proof(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    graph = FactorGraph([2] * 800)
+    for i in range(799):
+        graph.add_factor([i, i + 1], rng.normal(size=(2, 2)))
+    graph.add_linear([(i, 1) for i in range(800)], rng.integers(1, 10**6, 800).tolist(), high=10**8)
+    result = solve(graph, proof=tmp_path / "p", max_iterations=3)
+    assert result.labels is not None
+    assert result.proof is not None
+    assert result.proof.startswith("without proof: linear: its sum has more totals than tables can hold")
