@@ -4,19 +4,21 @@ A constraint over a thousand variables that meets tables or other constraints is
 are solved each for itself, and prices of labels (prices.py) make them agree: the sum of their bounds is a bound, which
 steps along their disagreement lower (Lagrangian relaxation; Held and Karp 1971; steps by Polyak 1969). The labelings of
 the tables are mended where they violate a constraint, and improved by changes that keep all of them
-(csrc/primal/mender.c). The tables are the business of the method that was asked for.
+(csrc/primal/mender.c). The tables are the business of the method that was asked for. `auto` and `clauses` also search
+all of it by learning from conflicts (fginfer/conflicts), with what prices say about labels as one more constraint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import floor, inf, isfinite, nextafter
+from math import floor, fsum, inf, isfinite, nextafter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fginfer.conflicts import Learner, learner_of
 from fginfer.core import clock
 from fginfer.core.arrays import ModelArrays, begins
 from fginfer.core.rules import MenderHandle
@@ -35,6 +37,9 @@ PATIENCE = 8  # steps without a better bound before the pace is halved (chosen)
 FORGETTING = 0.6  # how much the newest disagreement counts beside those before (chosen)
 MEND_WORK, SCANS, TALLY = 20_000, 10, 8  # operations of a mending; looks at all labels; operations of a tally (chosen)
 LONG_MEND, MOST_WORK = 30, 30_000_000  # times as much when prices have come to their end, and no more (chosen)
+LEARNING, LEARNING_PIECE = 20_000_000, 1_000_000  # work of a learner a step; between looks at the clock (chosen)
+MOST_LEARNING = 20_000_000_000  # work of a learner in all, about two minutes (chosen)
+LEARNERS = ("auto", "clauses")  # methods that learn from conflicts
 STALE = 30  # long mendings in a row that found nothing better: there is little more to gain (chosen)
 
 MakeEngine = Callable[[FactorGraph, Settings], Any]
@@ -79,6 +84,9 @@ class ApartEngine:
             self.settings, method=method, options=options, cutoff=-inf, gap=0.0, max_iterations=None, start_time=-1.0
         )
         self._inner = self._make(self._tables, inner)
+        self._learner: Learner | None = None
+        self._may_learn, self._learning_end, self._is_priced = self.settings.method in LEARNERS, 0, False
+        self._origin = graph.origin
         self._unit, self._lattice = self._inner.progress().unit, _lattice(arrays, self._rules)
         self._scan = len(self._base) + TALLY * sum(len(p.places) for p in self._priced)
         self._last: NDArray[np.int32] | None = None  # labels of the tables
@@ -101,16 +109,24 @@ class ApartEngine:
         return self._status
 
     def _work(self, end: float) -> None:
-        """A step of the prices, or where these have come to their end a long mending."""
-        if self._pace <= LEAST_PACE:
-            if not self._close_gap(end):
-                return
-        elif self._advance_tables(end):
-            self._advance_prices()
-        else:
+        """A step of the prices, or where these have come to their end a long mending; then a step of the learner."""
+        if self._learning_end == 0 and not self._step_of_prices(end):
+            return
+        if self._is_learning_due and not self._learn(end):
             return
         self._iterations += 1
         self._judge()
+
+    def _step_of_prices(self, end: float) -> bool:
+        """False: the time was over before it was done."""
+        if self._pace <= LEAST_PACE:
+            if self._closed == inf:
+                self._take_best_prices()
+            return self._close_gap(end)
+        if not self._advance_tables(end):
+            return False
+        self._advance_prices()
+        return True
 
     def _advance_tables(self, end: float) -> bool:
         """Some iterations on the tables; False: the time was over before them."""
@@ -212,17 +228,19 @@ class ApartEngine:
         start = self._labels if self._labels is not None else self._last
         start = self._model.unary_labels() if start is None else start
         self._stale = 0 if self._mend(start, LONG_MEND) else self._stale + 1
-        if self._stale >= STALE:
+        if self._stale >= STALE and not self._may_learn:
             self._status = "converged"
         return True
 
+    def _take_best_prices(self) -> None:
+        self._set_prices(self._best_prices)
+        labels = self._model.unary_labels() if self._last is None else self._last
+        self._closed = sum(p.bound for p in self._priced if p.ask(labels)) + self._rounding()
+
     def _look_closer(self, end: float) -> bool:
         if self._closer is None:
-            self._set_prices(self._best_prices)
             inner = replace(self.settings, cutoff=-inf, gap=0.0, max_iterations=None, start_time=-1.0)
             self._closer = self._make(self._tables, inner)
-            labels = self._model.unary_labels() if self._last is None else self._last
-            self._closed = sum(p.bound for p in self._priced if p.ask(labels)) + self._rounding()
         left = end - clock.now()
         before = self._closer.progress().iterations
         status = self._closer.run(left if isfinite(left) else -1.0, 1)
@@ -233,6 +251,50 @@ class ApartEngine:
         if found.labels is not None and self._mend(found.labels, 1):
             self._stale = 0
         return True
+
+    # -- conflicts ---------------------------------------------------------------------------------------------
+
+    @property
+    def _is_learning_due(self) -> bool:
+        """Once prices have come to their end, or where nobody has a labeling after some steps."""
+        late = self._closed < inf or (self._score == -inf and self._iterations >= PATIENCE)
+        return self._may_learn and late and self._status == "running"
+
+    def _learn(self, end: float) -> bool:
+        """A step of the learner; False: the time was over, and the step goes on when there is more."""
+        if self._learner is None and self._origin is not None:
+            self._learner = learner_of(self._origin, self.settings.cutoff)
+        learner = self._learner
+        if learner is None:
+            self._may_learn = False
+            return True
+        if self._learning_end == 0:
+            self._give_prices(learner)
+            self._learning_end = learner.work + LEARNING
+        if self._labels is not None:
+            learner.offer(self._labels)
+        while learner.status == "running" and learner.work < self._learning_end:
+            learner.run(LEARNING_PIECE)
+            if learner.labels is not None:
+                self._consider(learner.labels)
+            if clock.now() >= end:
+                return False
+        self._learning_end = 0
+        if learner.bound == -inf:
+            self._status, self._bound = "infeasible", -inf
+        elif learner.bound < inf:
+            self._lower_bound(learner.bound)
+        if learner.status != "running" or learner.work >= MOST_LEARNING:
+            self._may_learn = False
+        return True
+
+    def _give_prices(self, learner: Learner) -> None:
+        """Once, where tables have no say in what a label may miss."""
+        if self._is_priced or self._closed == inf or self._tables.n_factors:
+            return
+        self._is_priced, unary = True, self._priced_unary
+        tops = np.maximum.reduceat(unary, self._begin).tolist()
+        learner.take_prices(nextafter(fsum([*tops, self._model.constant, self._closed]), inf), unary)
 
     def _consider(self, labels: NDArray[np.int32]) -> bool:
         score = score_with_rules(self._model, self._rules, labels)

@@ -48,6 +48,8 @@ class FactorGraph(WhatIf, Constraints):
     never become a table over all their variables. Every `add_...` returns a handle.
     """
 
+    origin: Lowered | None = None  # where it stands for a graph with constraints, to be solved: what these were
+
     # -- building ----------------------------------------------------------------------------------------------
 
     @classmethod

@@ -82,6 +82,21 @@ class Lowered:
         return out
 
     @property
+    def tables(self) -> Model:
+        """The tables of the original."""
+        return self._model
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The constraints of the original."""
+        return self._rules
+
+    def unsettled(self) -> tuple[list[Rule], tuple[float, ...], NDArray[np.bool_]]:
+        """The constraints that the labels left do not decide, the scores of the others, and these labels."""
+        left = [rule for k, rule in enumerate(self._rules) if k not in self._settled.rules]
+        return left, self._settled.scores, self._allowed
+
+    @property
     def one_to_one(self) -> bool:
         """Whether every labeling goes with one labeling of the auxiliary variables only, so that sums are the same."""
         return not self._stars and all(chain.deterministic for chain, _, _ in self._chains)
@@ -145,7 +160,10 @@ class Lowered:
         self.graph.model.take_leftovers(model)
         dense = np.flatnonzero(arrays.is_dense()).astype(np.int32)
         self.graph.model.set_tables(dense, np.array(arrays.values))
-        return replace(self, _model=model)
+        fresh = replace(self, _model=model)
+        if self.graph.origin is not None:
+            self.graph.origin = fresh
+        return fresh
 
 
 def summable(graph: FactorGraph) -> FactorGraph:
@@ -197,7 +215,10 @@ def lower_for_solving(graph: FactorGraph) -> Lowered:
     with graph.lock:
         settled = settle(graph.table_arrays(), graph.rules)
         large = [k for k, rule in enumerate(graph.rules) if k not in settled.rules and _stays_apart(rule)]
-        return _lower(graph, settled, large)
+        made = _lower(graph, settled, large)
+        if not settled.is_broken:
+            made.graph.origin = made
+        return made
 
 
 def _stays_apart(rule: Rule) -> bool:

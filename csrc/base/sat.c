@@ -1,63 +1,17 @@
 /* base/sat.c - see base/sat.h. */
 #include "base/sat.h"
 #include <string.h>
-#include "base/arena.h"
-#include "base/assert.h"
 #include "base/array.h"
+#include "base/sat_own.h"
 
 enum {
-    HEADER = 2,           /* words before a clause: its length, and for a learnt one its number of levels */
+    HEADER = FGI_SAT_HEADER,
     RESTART_UNIT = 100,   /* conflicts; times Luby's sequence */
     KEPT_AT_FIRST = 4000, /* learnt clauses, after which half of them go; grows by a tenth each time */
     ALWAYS_KEPT = 2,      /* clauses over so few levels are never dropped */
     MOST_LOOKS = 10000    /* at variables, for one that is open, between two pauses: some milliseconds */
 };
-/* Invariants, between two steps (check looks at them):
- *   1  The trail holds the literals that are true, each once, by levels; `limit` says where these begin.
- *   2  The reason of a fixed variable is -1 or a clause in which its literal is true and all others are false.
- *   3  `heap` and `place` say the same; once all variables have been queued, every open one is in the heap.
- *   4  Clauses have two literals or more and lie one after the other; a clause is watched by its first two.
- *   5  Nothing is marked as seen. */
 static const double ACTIVITY_GROWTH = 1 / 0.95; /* a conflict raises activities by so many times the one before */
-static const double ACTIVITY_LIMIT = 1e100;     /* activities are scaled down beyond it */
-
-typedef struct watch {
-    int32_t clause;  /* its place */
-    int32_t blocker; /* another literal of it: if that is true, the clause need not be read */
-} watch;
-
-typedef struct watches {
-    watch *at;
-    int32_t n, room;
-} watches;
-
-struct fgi_sat {
-    int32_t n_vars;
-    int8_t *value;                   /* per variable: 1 true, 0 false, -1 open */
-    uint8_t *phase;                  /* the value to try */
-    int32_t *level;                  /* per fixed variable: decisions before it */
-    int32_t *reason;                 /* the clause that fixed it; -1: a decision */
-    int32_t *trail;                  /* fixed literals, in order */
-    int32_t *limit;                  /* per level: where it begins in the trail */
-    int32_t n_trail, n_levels, next; /* next: literal of the trail to propagate */
-    int32_t *clauses;                /* one after the other: header, literals */
-    int64_t n_clauses, room;         /* numbers in use, and room for them */
-    int64_t learnt_begin;            /* where learnt ones begin */
-    int64_t n_learnt, most_learnt;
-    watches *watch;     /* per literal: clauses to be looked at when it becomes false */
-    int64_t watch_room; /* room of all watch lists */
-    double *activity, growth;
-    int32_t *heap, *place, n_heap; /* open variables by activity; place -1: not in it */
-    uint8_t *seen;
-    int32_t *stamp, stamps; /* per level: to count those of a clause */
-    int32_t *learnt;        /* the clause being made */
-    int64_t operations, since_restart, restarts;
-    int32_t queued; /* variables that were considered for the heap before the first decision */
-    const int32_t *assumed;
-    int32_t n_assumed, n_core; /* the core is in `learnt` */
-    int contradiction, failed, refuted;
-    fgi_arena memory; /* what is of one size; clauses and watches grow */
-};
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
 
@@ -70,6 +24,8 @@ fgi_sat *fgi_sat_create(int32_t n_vars) {
     s->phase = fgi_take_zero(memory, n_vars, uint8_t);
     s->level = fgi_take_zero(memory, n_vars, int32_t);
     s->reason = fgi_take(memory, n_vars, int32_t);
+    s->where = fgi_take(memory, n_vars, int32_t);
+    s->why = fgi_take(memory, (int64_t)n_vars + 1, int32_t);
     s->trail = fgi_take(memory, n_vars, int32_t);
     s->limit = fgi_take(memory, (int64_t)n_vars + 1, int32_t);
     s->watch = fgi_take_zero(memory, 2 * (int64_t)n_vars, watches);
@@ -95,12 +51,14 @@ void fgi_sat_free(fgi_sat *s) {
     if (!s) return;
     for (int64_t k = 0; s->watch && k < 2 * (int64_t)s->n_vars; k++) free(s->watch[k].at);
     free(s->clauses);
+    fgi_sat_free_linear(s);
     fgi_arena_free(&s->memory);
     free(s);
 }
 
 int64_t fgi_sat_memory(const fgi_sat *s) {
-    return s->memory.bytes + s->room * (int64_t)sizeof *s->clauses + s->watch_room * (int64_t)sizeof(watch);
+    return s->memory.bytes + s->room * (int64_t)sizeof *s->clauses + s->watch_room * (int64_t)sizeof(watch) +
+        s->use_room * (int64_t)sizeof(use) + s->linear_room * (int64_t)sizeof(linear);
 }
 
 static void add_watch(fgi_sat *s, int32_t literal, int32_t clause, int32_t blocker) {
@@ -142,81 +100,7 @@ static int32_t store(fgi_sat *s, const int32_t *literals, int32_t n, int32_t lev
     return at;
 }
 
-/* ---- the order of decisions ----------------------------------------------------------------------------------- */
-
-static int goes_before(const fgi_sat *s, int32_t a, int32_t b) {
-    fgi_assert(a >= 0 && a < s->n_vars && b >= 0 && b < s->n_vars);
-    return s->activity[a] > s->activity[b] || (s->activity[a] == s->activity[b] && a < b);
-}
-
-static void put(fgi_sat *s, int32_t at, int32_t var) {
-    fgi_assert(at >= 0 && at < s->n_vars && var >= 0 && var < s->n_vars);
-    s->heap[at] = var;
-    s->place[var] = at;
-}
-
-static void move_up(fgi_sat *s, int32_t at) {
-    fgi_assert(at >= 0);
-    const int32_t var = s->heap[at];
-    for (; at > 0 && goes_before(s, var, s->heap[(at - 1) / 2]); at = (at - 1) / 2) put(s, at, s->heap[(at - 1) / 2]);
-    put(s, at, var);
-}
-
-static void move_down(fgi_sat *s, int32_t at) {
-    fgi_assert(at >= 0 && at < s->n_heap);
-    const int32_t var = s->heap[at];
-    for (int32_t child; (child = 2 * at + 1) < s->n_heap; at = child) {
-        if (child + 1 < s->n_heap && goes_before(s, s->heap[child + 1], s->heap[child])) child++;
-        if (!goes_before(s, s->heap[child], var)) break;
-        put(s, at, s->heap[child]);
-    }
-    put(s, at, var);
-}
-
-static void enqueue(fgi_sat *s, int32_t var) {
-    fgi_assert(var >= 0 && var < s->n_vars);
-    if (s->place[var] >= 0) return;
-    put(s, s->n_heap, var);
-    move_up(s, s->n_heap++);
-}
-
-static int32_t dequeue(fgi_sat *s) {
-    fgi_assert(s->n_heap > 0);
-    const int32_t var = s->heap[0];
-    fgi_assert(s->place[var] == 0);
-    s->place[var] = -1;
-    if (--s->n_heap > 0) {
-        put(s, 0, s->heap[s->n_heap]);
-        move_down(s, 0);
-    }
-    return var;
-}
-
-static void bump(fgi_sat *s, int32_t var) {
-    fgi_assert(s->growth > 0 && s->activity[var] <= ACTIVITY_LIMIT);
-    s->activity[var] += s->growth;
-    if (s->activity[var] > ACTIVITY_LIMIT) {
-        for (int32_t v = 0; v < s->n_vars; v++) s->activity[v] /= ACTIVITY_LIMIT;
-        s->growth /= ACTIVITY_LIMIT;
-    }
-    if (s->place[var] >= 0) move_up(s, s->place[var]);
-}
-
 /* ---- fixing, propagating, taking back --------------------------------------------------------------------------- */
-
-static int literal_value(const fgi_sat *s, int32_t literal) { /* 1, 0, or negative: open */
-    const int8_t v = s->value[literal >> 1];
-    return v < 0 ? v : v ^ (literal & 1);
-}
-
-static void fix(fgi_sat *s, int32_t literal, int32_t reason) {
-    const int32_t var = literal >> 1;
-    fgi_assert(var >= 0 && var < s->n_vars && s->value[var] < 0 && s->n_trail < s->n_vars);
-    s->value[var] = (int8_t) !(literal & 1);
-    s->level[var] = s->n_levels;
-    s->reason[var] = reason;
-    s->trail[s->n_trail++] = literal;
-}
 
 static void take_back(fgi_sat *s, int32_t levels) {
     fgi_assert(levels >= 0);
@@ -226,9 +110,10 @@ static void take_back(fgi_sat *s, int32_t levels) {
         fgi_assert(s->level[var] > levels && s->value[var] == !(literal & 1));
         s->phase[var] = (uint8_t) !(literal & 1);
         s->value[var] = -1;
-        enqueue(s, var);
+        if (s->used && s->n_trail < s->next) fgi_sat_take_back_linear(s, literal);
+        fgi_sat_enqueue(s, var);
     }
-    s->next = s->n_trail;
+    if (s->next > s->n_trail) s->next = s->n_trail;
     s->n_levels = levels;
 }
 
@@ -248,15 +133,16 @@ static int find_watch(fgi_sat *s, int32_t *clause, int32_t place, int32_t blocke
     return 0;
 }
 
-/* Returns a clause that is violated, or -1. */
+/* Returns what is violated, or FGI_SAT_NONE. */
 static int32_t propagate(fgi_sat *s) {
-    int32_t conflict = -1;
-    while (conflict < 0 && s->next < s->n_trail) {
+    int32_t conflict = s->looked < s->n_linears ? fgi_sat_look_at_new(s) : FGI_SAT_NONE;
+    while (conflict == FGI_SAT_NONE && s->next < s->n_trail) {
         const int32_t gone = s->trail[s->next++] ^ 1; /* has become false */
+        if (s->used) conflict = fgi_sat_propagate_linear(s, gone ^ 1);
         watches *w = &s->watch[gone];
         int32_t kept = 0, k = 0;
         s->operations += w->n;
-        for (; k < w->n && conflict < 0; k++) {
+        for (; k < w->n && conflict == FGI_SAT_NONE; k++) {
             const watch seen = w->at[k];
             if (literal_value(s, seen.blocker) == 1) {
                 w->at[kept++] = seen;
@@ -283,12 +169,13 @@ static int32_t propagate(fgi_sat *s) {
 /* ---- learning --------------------------------------------------------------------------------------------------- */
 
 /* A literal whose reason is made of others in the clause says nothing new. */
-static int is_implied(const fgi_sat *s, int32_t literal) {
+static int is_implied(fgi_sat *s, int32_t literal) {
     const int32_t reason = s->reason[literal >> 1];
-    if (reason < 0) return 0;
-    const int32_t *clause = s->clauses + reason;
-    for (int32_t k = 0; k < clause[0]; k++) {
-        const int32_t var = clause[HEADER + k] >> 1;
+    if (reason == FGI_SAT_NONE || fgi_sat_is_long(s, reason)) return 0;
+    int32_t n;
+    const int32_t *x = fgi_sat_why(s, reason, literal ^ 1, &n);
+    for (int32_t k = 0; k < n; k++) {
+        const int32_t var = x[k] >> 1;
         if (var != literal >> 1 && !s->seen[var] && s->level[var] > 0) return 0;
     }
     return 1;
@@ -309,15 +196,15 @@ static int32_t count_levels(fgi_sat *s, int32_t n) {
 /* Resolves the conflict back to the one literal of this level that implies the rest. The clause is in s->learnt, that
  * literal first, one of the highest other level second; returns its length. */
 static int32_t analyse(fgi_sat *s, int32_t conflict) {
-    int32_t n = 1, open = 0, at = s->n_trail, clause = conflict, literal = -1;
+    int32_t n = 1, open = 0, at = s->n_trail, reason = conflict, literal = -1, size;
     do {
-        const int32_t *x = s->clauses + clause;
-        s->operations += x[0];
-        for (int32_t k = 0; k < x[0]; k++) {
-            const int32_t other = x[HEADER + k], var = other >> 1;
+        const int32_t *x = fgi_sat_why(s, reason, literal, &size);
+        s->operations += size;
+        for (int32_t k = 0; k < size; k++) {
+            const int32_t other = x[k], var = other >> 1;
             if (other == literal || s->seen[var] || s->level[var] == 0) continue;
             s->seen[var] = 1;
-            bump(s, var);
+            fgi_sat_bump(s, var);
             if (s->level[var] == s->n_levels) open++;
             else s->learnt[n++] = other;
         }
@@ -325,7 +212,7 @@ static int32_t analyse(fgi_sat *s, int32_t conflict) {
         do literal = s->trail[--at];
         while (!s->seen[literal >> 1]);
         fgi_assert(s->level[literal >> 1] == s->n_levels);
-        clause = s->reason[literal >> 1];
+        reason = s->reason[literal >> 1];
         s->seen[literal >> 1] = 0;
     } while (--open > 0);
     fgi_assert(n <= s->n_vars && literal_value(s, literal) == 1);
@@ -427,6 +314,10 @@ void fgi_sat_prefer(fgi_sat *s, int32_t var, int value, double activity) {
     s->activity[var] = activity;
 }
 
+void fgi_sat_set_phase(fgi_sat *s, int32_t var, int value) { s->phase[var] = (uint8_t)(value != 0); }
+
+void fgi_sat_go_back(fgi_sat *s) { take_back(s, 0); }
+
 void fgi_sat_assume(fgi_sat *s, const int32_t *literals, int32_t n) {
     fgi_assert(n >= 0 && n <= s->n_vars);
     take_back(s, 0);
@@ -452,14 +343,15 @@ static void refute(fgi_sat *s, int32_t literal) {
         const int32_t var = s->trail[at] >> 1;
         if (!s->seen[var]) continue;
         s->seen[var] = 0;
-        if (s->reason[var] < 0) {
+        if (s->reason[var] == FGI_SAT_NONE) {
             s->learnt[s->n_core++] = s->trail[at];
             continue;
         }
-        const int32_t *clause = s->clauses + s->reason[var];
-        s->operations += clause[0];
-        for (int32_t k = 0; k < clause[0]; k++) {
-            const int32_t other = clause[HEADER + k] >> 1;
+        int32_t n;
+        const int32_t *x = fgi_sat_why(s, s->reason[var], s->trail[at], &n);
+        s->operations += n;
+        for (int32_t k = 0; k < n; k++) {
+            const int32_t other = x[k] >> 1;
             if (other != var && s->level[other] > 0) s->seen[other] = 1;
         }
     }
@@ -481,7 +373,7 @@ static void take_assumed(fgi_sat *s) {
 /* Fixes an open variable; returns 0 if there is none, or if so many were looked at in vain that a pause is due. */
 static int decide(fgi_sat *s) {
     for (int32_t looks = 0; s->n_heap > 0 && looks < MOST_LOOKS; looks++) {
-        const int32_t var = dequeue(s);
+        const int32_t var = fgi_sat_dequeue(s);
         if (s->value[var] >= 0) continue;
         s->limit[s->n_levels++] = s->n_trail;
         fix(s, 2 * var + !s->phase[var], -1);
@@ -490,73 +382,21 @@ static int decide(fgi_sat *s) {
     return 0;
 }
 
-#ifdef FGI_CHECKED
-static int says_why(const fgi_sat *s, int32_t var) {
-    const int32_t *clause = s->clauses + s->reason[var];
-    int32_t own = 0;
-    for (int32_t k = 0; k < clause[0]; k++) {
-        const int32_t x = clause[HEADER + k];
-        if (x >> 1 == var) own += literal_value(s, x) == 1;
-        else if (literal_value(s, x) != 0) return 0;
-    }
-    return own == 1;
-}
-
-static void check_trail(const fgi_sat *s) {
-    int32_t level = 0, fixed = 0;
-    for (int32_t k = 0; k < s->n_trail; k++) {
-        const int32_t var = s->trail[k] >> 1;
-        while (level < s->n_levels && s->limit[level] <= k) level++;
-        fgi_assert(var >= 0 && var < s->n_vars && literal_value(s, s->trail[k]) == 1);
-        fgi_assert(s->level[var] == level);
-        if (level > 0 && s->reason[var] >= 0) fgi_assert(says_why(s, var));
-    }
-    for (int32_t v = 0; v < s->n_vars; v++) {
-        fixed += s->value[v] >= 0;
-        fgi_assert(!s->seen[v]);
-        fgi_assert(s->place[v] < 0 || s->heap[s->place[v]] == v);
-        if (s->learnt_begin >= 0) fgi_assert(s->value[v] >= 0 || s->place[v] >= 0);
-    }
-    fgi_assert(fixed == s->n_trail && s->next <= s->n_trail);
-}
-
-static void check_clauses(const fgi_sat *s) {
-    int64_t n = 0, watched = 0, learnt = 0;
-    for (int64_t at = 0; at < s->n_clauses; at += s->clauses[at] + HEADER, n++) {
-        fgi_assert(s->clauses[at] >= 2 && s->clauses[at] <= s->n_vars);
-        learnt += s->learnt_begin >= 0 && at >= s->learnt_begin;
-    }
-    fgi_assert(learnt == s->n_learnt);
-    for (int32_t k = 0; k < 2 * s->n_vars; k++)
-        for (int32_t j = 0; j < s->watch[k].n; j++, watched++) {
-            const int32_t *x = s->clauses + s->watch[k].at[j].clause + HEADER;
-            fgi_assert(x[0] == k || x[1] == k);
-        }
-    fgi_assert(watched == 2 * n);
-}
-
-static void check(const fgi_sat *s) {
-    if (s->failed) return; /* a watch may be missing */
-    check_trail(s);
-    check_clauses(s);
-}
-#endif
-
 fgi_sat_state fgi_sat_step(fgi_sat *s, int64_t max_operations) {
     const int64_t end = s->operations + max_operations;
     if (s->learnt_begin < 0) {
         for (int32_t looks = 0; s->queued < s->n_vars; looks++) {
             if (looks == MOST_LOOKS) return FGI_SAT_RUNNING;
             const int32_t v = s->queued++;
-            if (s->value[v] < 0) enqueue(s, v);
+            if (s->value[v] < 0) fgi_sat_enqueue(s, v);
         }
         s->learnt_begin = s->n_clauses;
     }
-    fgi_audit_rarely(check(s));
+    fgi_audit_rarely(fgi_sat_check(s));
     for (int32_t steps = 0; !s->failed && !s->contradiction; steps++) {
         if (steps == MOST_LOOKS) return FGI_SAT_RUNNING; /* decisions that nothing follows from are no operations */
         const int32_t conflict = propagate(s);
-        if (conflict >= 0) {
+        if (conflict != FGI_SAT_NONE) {
             learn(s, conflict);
         } else if (s->since_restart >= RESTART_UNIT * luby(s->restarts)) {
             s->since_restart = 0;

@@ -100,4 +100,29 @@ fgi_rc fgi_mender_run(fgi_mender *s, const int32_t *labels, const double *prices
     int *found, int32_t *out, fgi_error *err);
 void fgi_mender_free(fgi_mender *s);
 
+/* Clauses and linear constraints over Booleans 0 .. n - 1, and a search for values that satisfy them all, which learns
+ * from its conflicts (csrc/base/sat.h). Literal 2 v says that v is true, 2 v + 1 that it is false. */
+typedef struct fgi_conflicts fgi_conflicts;
+typedef enum fgi_conflicts_state {
+    FGI_CONFLICTS_RUNNING,
+    FGI_CONFLICTS_SATISFIED,
+    FGI_CONFLICTS_NONE
+} fgi_conflicts_state;
+fgi_rc fgi_conflicts_create(int32_t n, fgi_conflicts **out, fgi_error *err);
+void fgi_conflicts_free(fgi_conflicts *c);
+/* Before the first run: clause k is literals[begin[k] .. begin[k + 1]), no variable twice. */
+fgi_rc fgi_conflicts_add(fgi_conflicts *c, int64_t n, const int64_t *begin, const int32_t *literals, fgi_error *err);
+/* At any time: the weights (above 0, their sum below 2^62) of the true literals, no variable twice, add up to the limit
+ * or less. *number -1: a new one, which gets a number; else it takes the place of that one. Only solutions that obey
+ * all that was ever said are looked for. */
+fgi_rc fgi_conflicts_linear(fgi_conflicts *c, int32_t n, const int32_t *literals, const int64_t *weights, int64_t limit,
+    int32_t *number, fgi_error *err);
+fgi_rc fgi_conflicts_limit(fgi_conflicts *c, int32_t number, int64_t limit, fgi_error *err); /* no higher than before */
+/* The value that each variable is tried with first, and how early it is chosen, before the first run; NULL: as is. */
+fgi_rc fgi_conflicts_prefer(fgi_conflicts *c, const uint8_t *values, const double *activity, fgi_error *err);
+/* Works for about so much; *state says what is known, `values` are filled if all is satisfied. *done: work so far. */
+fgi_rc fgi_conflicts_run(
+    fgi_conflicts *c, int64_t work, fgi_conflicts_state *state, uint8_t *values, int64_t *done, fgi_error *err);
+int64_t fgi_conflicts_memory(const fgi_conflicts *c); /* in bytes */
+
 #endif

@@ -156,3 +156,53 @@ def sparse_rule(cards: Sequence[int], states: Any, scores: Any, otherwise: float
     rows, values = _numbers(states, np.int32), _numbers(scores, np.float64)
     rc = lib.fgi_rule_sparse(len(own), pointer(own), len(values), pointer(rows), pointer(values), otherwise, out, error)
     return _made(rc, out, error, own)
+
+
+class ConflictsHandle:
+    """A search for values of Booleans that satisfy clauses and linear constraints; literals as in the header."""
+
+    def __init__(self, n: int) -> None:
+        out, error = ffi.new("fgi_conflicts **"), new_error()
+        check(lib.fgi_conflicts_create(n, out, error), error, bad_argument=ModelError)
+        self._handle, self._n = ffi.gc(out[0], lib.fgi_conflicts_free), n
+        self._values, self.work = np.zeros(n, np.uint8), 0
+
+    def add(self, clauses: Sequence[Sequence[int]]) -> None:
+        """Before the first run."""
+        begin = np.concatenate(([0], np.cumsum([len(clause) for clause in clauses], dtype=np.int64)))
+        flat, error = _numbers([x for clause in clauses for x in clause], np.int32), new_error()
+        rc = lib.fgi_conflicts_add(self._handle, len(clauses), pointer(begin), pointer(flat), error)
+        check(rc, error, bad_argument=ModelError)
+
+    def linear(self, literals: Sequence[int], weights: Sequence[int], limit: int, number: int = -1) -> int:
+        """A linear constraint, or another one in the place of that number; returns its number."""
+        at, error = ffi.new("int32_t *", number), new_error()
+        own, by = _numbers(literals, np.int32), _numbers(weights, np.int64)
+        rc = lib.fgi_conflicts_linear(self._handle, len(own), pointer(own), pointer(by), limit, at, error)
+        check(rc, error, bad_argument=ModelError)
+        return int(at[0])
+
+    def limit(self, number: int, limit: int) -> None:
+        """A lower limit."""
+        error = new_error()
+        check(lib.fgi_conflicts_limit(self._handle, number, limit, error), error, bad_argument=ModelError)
+
+    def prefer(self, values: NDArray[np.uint8], activity: NDArray[np.float64] | None = None) -> None:
+        """What is tried first; activities before the first run only."""
+        error, early = new_error(), ffi.NULL if activity is None else pointer(activity)
+        check(lib.fgi_conflicts_prefer(self._handle, pointer(values), early, error), error, bad_argument=ModelError)
+
+    def run(self, work: int) -> str:
+        """ "running", "satisfied" or "none": there are no such values."""
+        state, done, error = ffi.new("fgi_conflicts_state *"), ffi.new("int64_t *"), new_error()
+        check(lib.fgi_conflicts_run(self._handle, work, state, pointer(self._values), done, error), error)
+        self.work = int(done[0])
+        return ("running", "satisfied", "none")[int(state[0])]
+
+    def values(self) -> NDArray[np.uint8]:
+        """Once satisfied."""
+        return self._values.copy()
+
+    def memory(self) -> int:
+        """In bytes."""
+        return int(lib.fgi_conflicts_memory(self._handle))

@@ -20,6 +20,7 @@ from fginfer.core.rows import options_of, readers_of
 from fginfer.engine import FREE_SECONDS, Settings, seconds_to_fill
 from fginfer.graph import FactorGraph
 from fginfer.journal import Changes
+from fginfer.lower import Lowered
 from fginfer.options import check_flag, check_number, unknown_option
 from fginfer.portfolio.again import Again
 from fginfer.portfolio.following import after_changes, after_run
@@ -56,15 +57,15 @@ class AutoEngine:
         self._again: Again | None = None  # what follows changes; at work if `_is_again`
         self._is_again = False
         self._misses, self._skips = 0, 0  # changes in a row that were too large for it; changes it need not look at
-        self._begin(graph.snapshot(), settings.start_time)
+        self._begin(graph.snapshot(), settings.start_time, graph.origin)
 
-    def _begin(self, model: Model, start: float) -> None:
+    def _begin(self, model: Model, start: float, origin: Lowered | None = None) -> None:
         self._given, self._is_again = Given(model), False
         if start < 0 or start != self.settings.start_time:
             self.settings = replace(self.settings, start_time=start if start >= 0 else clock.now())
         self._threads.deadline = inf
         terms = terms_of(self.settings, self._rules)
-        self.policy = Policy(self._given, terms, self._options, self._threads)
+        self.policy = Policy(self._given, terms, self._options, self._threads, origin)
 
     def run(self, seconds: float, iterations: int) -> str:
         if self._is_again and self._again is not None:
@@ -195,7 +196,7 @@ class AutoEngine:
         labels = self.now().labels
         self.policy.cancel()  # what is still under way is about the old numbers
         self._again = None
-        self._begin(graph.snapshot(), clock.now())
+        self._begin(graph.snapshot(), clock.now(), graph.origin)
         if labels is not None:
             self.offer(labels)
 

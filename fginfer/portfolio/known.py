@@ -119,6 +119,14 @@ class Given:
             return float_info.max if cutoff > 0 else -inf
         return own if self.score(own) <= cutoff else nextafter(own, -inf)
 
+    def own_bound(self, bound: float) -> float:
+        """A bound of the caller in the unit of `model`, no lower."""
+        try:
+            own = ldexp(bound, -self._exponent)
+        except OverflowError:
+            return inf
+        return own if self.score(own) >= bound else nextafter(own, inf)
+
     def score(self, score: float) -> float:
         """In the unit of the caller."""
         return ldexp(score, self._exponent)

@@ -63,6 +63,10 @@ class Ledger:
         self._accounts.append(account)
         return account
 
+    def work(self) -> float:
+        """What all members have done so far."""
+        return sum(account.work for account in self._accounts)
+
     def presolved(self, variables: int, factors: int, done: PresolveStatistics) -> None:
         """What presolve made of a model of so many variables and factors."""
         told = {f.name: float(getattr(done, f.name)) for f in fields(done) if f.name not in _NOT_TOLD}

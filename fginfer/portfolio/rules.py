@@ -47,6 +47,12 @@ class Rules:
         "A first labeling that meets all hard constraints is looked for with so many literals, half a second.")
     clauses_first: float = _rule(5e6, "work",
         "The same where labelings are few and edac is likely to say as soon whether there is one.")
+    learning_first: float = _rule(3e7, "work",
+        "Constraints as clauses and linear constraints are searched with so much before other members join.")
+    learning_share: float = _rule(0.5, "part",
+        "After that the same search gets so much of the work of all others.")
+    learning_piece: float = _rule(1e6, "work",
+        "Between two looks at the clock it works so much, some milliseconds.", low=1)
     penalty_work: float = _rule(1e7, "work",
         "A labeling that pays no large penalty is looked for with so many literals.")
     sweeps_pass: float = _rule(3e6, "entries",

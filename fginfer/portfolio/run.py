@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fginfer.engine import Settings
 from fginfer.portfolio.division import Division, Reduction
 from fginfer.portfolio.known import Given, Incumbent
+from fginfer.portfolio.learning import Learning
 from fginfer.portfolio.ledger import terms_of
 from fginfer.portfolio.members.relaxation import Sweeps
 from fginfer.portfolio.size import Size
@@ -35,6 +36,7 @@ class Run:
         self.iterations = 0  # rounds
         self.setup_seconds = 0.0
         self.division: Division | None = None  # into parts that are worked on
+        self.learning: Learning | None = None  # on the constraints behind the model
         self.known = Incumbent(given.model, settings.start_time, given.into(settings.cutoff))
         self.given, self.model = given, given.model
         self.settings, self.options = terms_of(settings), options
@@ -69,6 +71,16 @@ class Run:
     def for_proofs(self) -> Settings:
         """Settings of members that may go on after a small gap."""
         return self.own if self.settings.gap > self.rules.proof_gap else replace(self.own, gap=0.0)
+
+    def learn(self, work: float | None = None) -> Iterator[None]:
+        """The search on constraints as they were said, for so much work in all, or a share of what all have done."""
+        if self.learning is None:
+            return
+        total = self.ledger.work() if work is None else work
+        yield from self.learning.advance(self.known, self.deadline, total * (1 if work else self.rules.learning_share))
+        if self.learning.has_none:
+            self.finish_infeasible(-inf, by=self.learning.name)
+        self.settle()
 
     def round(self, work: float | None = None) -> Iterator[None]:
         """Work for the members of all parts, and what has come of it."""

@@ -4,6 +4,7 @@ are in run.py; when members join a part, and how much they work, they say themse
 1. Tiny models: some iterations of branch and bound, before anything else is set up. Most end here.
    Others: a labeling by coordinate ascent, within milliseconds. Where hard constraints stand against it, a search
    for a feasible one that learns from conflicts; what it does not find at once it goes on looking for in step 6.
+   Constraints are searched as they were said, beside their tables, here or after 2, and from then on in every round.
 2. A few sweeps of TRW-S, more of them where the gap is small: tight relaxations end here. Large models begin with them
    instead of ascent, and go on from there unless presolve removes much. Penalties far above all other costs are taken
    for constraints that the same search may meet. Then short runs of branch and bound, from the messages of the sweeps,
@@ -47,8 +48,10 @@ from fginfer.core.presolve import Presolved
 from fginfer.crew import Task
 from fginfer.engine import Settings
 from fginfer.errors import ModelError
+from fginfer.lower import Lowered
 from fginfer.portfolio.division import Division
 from fginfer.portfolio.known import Given
+from fginfer.portfolio.learning import Learning
 from fginfer.portfolio.members.proof import Proof
 from fginfer.portfolio.members.relaxation import Sweeps
 from fginfer.portfolio.opening import (
@@ -73,8 +76,12 @@ log = logging.getLogger("fginfer")
 class Policy(Run):
     """A run, and its stages in their order. `step` goes on to the next pause."""
 
-    def __init__(self, given: Given, settings: Settings, options: Options, threads: Threads) -> None:
+    def __init__(
+        self, given: Given, settings: Settings, options: Options, threads: Threads, origin: Lowered | None = None
+    ) -> None:
         super().__init__(given, settings, options, threads)
+        if origin is not None:
+            self.learning = Learning(origin, given, self.settings)
         self._steps = self._stages()
 
     def step(self) -> None:
@@ -112,6 +119,8 @@ class Policy(Run):
         self.settle()
         while self.status == "running":
             yield from self.round()
+            if self.status == "running":
+                yield from self.learn()
             if self.status != "running":
                 return
             self.iterations += 1
@@ -138,8 +147,11 @@ class BeforePresolve:
         if run.settings.threads > 1 and run.size.is_small and not (run.size.is_sparse or run.threads.at_once):
             self._trial = run.threads.submit(self._make_trial)
         yield self._first_labeling
+        if run.known.labels is None:
+            yield self._learn
         yield self._feasible_labeling
         yield self._quick_sweeps
+        yield self._learn
         yield self._avoid_penalties
         yield self._quick_proof
         yield self._go_on_with_rival
@@ -165,6 +177,10 @@ class BeforePresolve:
                 run.known.improve(run.model.unary_labels(), by="unaries")
             if not sweeps_are_next or run.known.labels is None:
                 yield from self._open_with(first_labeling, run.own)
+
+    def _learn(self) -> Iterator[None]:
+        """Constraints as they were said: puzzles end here, and what is short of labelings gets one."""
+        yield from self._run.learn(self._run.rules.learning_first)
 
     def _feasible_labeling(self) -> Iterator[None]:
         """Hard constraints that coordinate ascent does not meet: a short search by learning from conflicts."""

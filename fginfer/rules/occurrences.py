@@ -141,8 +141,8 @@ class Occurrences(Rule):
             ]
             if low <= 0 and high >= len(scope):
                 continue
-            adds = tuple(tuple(int(label == k) for label in range(card)) for _, card in scope)
-            adds = tuple(add if len(add) > 1 else (0,) for add in adds)  # one label: see below
+            add_of = {card: tuple(int(label == k) for label in range(card)) for card in {card for _, card in scope}}
+            adds = tuple(add_of[card] if card > 1 else (0,) for _, card in scope)  # one label: see below
             always = sum(1 for _, card in scope if card == 1)
             hard = self.price == inf
             once, unit = (-inf, 0.0) if hard else (0.0, -self.price)

@@ -63,13 +63,15 @@ class SumChain:
             return np.zeros((0, 0, 0)), after
         at = {t: k for k, t in enumerate(after)}
         table = np.full((len(states), len(add), len(after)), -inf)
-        for k, s in enumerate(states):
-            for label, a in enumerate(add):
+        own = np.array(add, object if max(add) >= 2**62 else np.int64)
+        for a in set(add):
+            labels = np.flatnonzero(own == a)
+            for k, s in enumerate(states):
                 t, score = ways[s, a]
                 if last and score > -inf:
-                    table[k, label, 0] = score + (0.0 if isinstance(t, tuple) else self.steps(t))
+                    table[k, labels, 0] = score + (0.0 if isinstance(t, tuple) else self.steps(t))
                 elif score > -inf and t in at:
-                    table[k, label, at[t]] = score
+                    table[k, labels, at[t]] = score
         if key is not None and key[2] is not None:
             self.kept[key] = table, after
         return table, after
