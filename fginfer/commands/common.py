@@ -10,8 +10,9 @@ from math import inf
 from typing import Any
 
 from fginfer.condition import Conditioned
-from fginfer.errors import SettingsError
+from fginfer.errors import FormatError, SettingsError
 from fginfer.formats import FORMATS, all_formats, read, read_evidence
+from fginfer.formats.uai_answers import write_text
 from fginfer.graph import FactorGraph
 from fginfer.names import variable_text
 from fginfer.solver import Solver
@@ -143,6 +144,17 @@ def print_answer(text: str) -> bool:
         print(f"{text}\nfginfer: stdout: {error.strerror}", file=sys.stderr, flush=True)
         return False
     return True
+
+
+def write_answer(text: str, path: str) -> bool:
+    """Writes what work went into; where the file cannot have it, it is printed, and stderr says why (False)."""
+    try:
+        write_text(text, path)
+        return True
+    except FormatError as error:
+        print(f"fginfer: {error}; the answer follows", file=sys.stderr)
+        print_answer(text.removesuffix("\n"))
+        return False
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from fginfer import __version__
-from fginfer.commands.common import add_model, load, model_json, print_json, size
+from fginfer.commands.common import add_model, load, model_json, print_json, size, write_answer
 from fginfer.commands.stops import kept
 from fginfer.errors import SettingsError
 from fginfer.formats.streams import check_writable, write_atomically
-from fginfer.formats.uai_answers import mar_text, pr_text, write_text
+from fginfer.formats.uai_answers import mar_text, pr_text
 from fginfer.graph import FactorGraph
 from fginfer.marginals import Marginals, marginals
 from fginfer.max_marginals import MaxMarginals, max_marginals
 from fginfer.names import variable_text
 from fginfer.plots import Confident, plot_confidence
 from fginfer.result import known
-from fginfer.startup import DONE, STOPPED
+from fginfer.startup import DONE, FAILED, STOPPED
 
 SHOWN = 40  # variables, where people read
 SHOWN_LABELS = 8
@@ -88,25 +88,26 @@ def run(args: argparse.Namespace) -> int:
                 graph, asked, evidence=evidence, time_limit=args.time_limit, memory=args.memory, seed=args.seed
             )
         )
-        _plot(best, graph, list(best.asked), args.plot)
         if args.json:
             print_json(max_json(best, model_json(graph)))
         else:
             print("\n".join(max_lines(graph, best)))
+        _plot(best, graph, list(best.asked), args.plot)
         return STOPPED if stopped else DONE
     settings: dict[str, Any] = {"approximate": args.approximate, "time_limit": args.time_limit, "seed": args.seed}
     found, stopped = kept(lambda: marginals(graph, args.memory, evidence=evidence, **settings))
-    _plot(replace(found, variables=[found.variables[v] for v in asked]), graph, asked, args.plot)
+    written = True
     for path, text in ((args.out, mar_text(found.variables)), (args.pr, pr_text(found.log_z))):
         if path == "-":
             sys.stdout.write(text)
         elif path is not None:
-            write_text(text, path)
+            written &= write_answer(text, path)
     if args.json:
         print_json(sum_json(found, asked, model_json(graph)))
     elif args.out is None and args.pr is None and args.plot is None:
         print("\n".join(sum_lines(graph, found, asked)))
-    return STOPPED if stopped else DONE
+    _plot(replace(found, variables=[found.variables[v] for v in asked]), graph, asked, args.plot)
+    return FAILED if not written else STOPPED if stopped else DONE
 
 
 def _plot(found: Confident, graph: FactorGraph, asked: list[int], path: str | None) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from fginfer.commands import extreme
-from fginfer.commands.common import check_model_first
+from fginfer.commands.common import check_model_first, write_answer
 from fginfer.errors import SettingsError
-from fginfer.formats.streams import check_writable, write_atomically
+from fginfer.formats.streams import check_writable
+from fginfer.startup import DONE, FAILED
 
 
 def register(subparsers: Any) -> None:
@@ -67,10 +67,9 @@ def run(args: argparse.Namespace) -> int:
         text = model.written(given, answers)
     if args.output is None:
         sys.stdout.write(text)
-    else:
-        with write_atomically(Path(args.output)) as stream:
-            stream.write(text.encode())
-    return 0
+    elif not write_answer(text, args.output):
+        return FAILED
+    return DONE
 
 
 def with_probabilities(model: Any, given: list[Any], answers: list[Any], as_json: bool) -> str:

@@ -6,10 +6,9 @@ import argparse
 from typing import Any
 
 from fginfer import __version__
-from fginfer.commands.common import add_model, json_text, load, model_json, print_answer, size
+from fginfer.commands.common import add_model, json_text, load, model_json, print_answer, size, write_answer
 from fginfer.commands.stops import kept
 from fginfer.formats.streams import check_writable
-from fginfer.formats.uai_answers import write_text
 from fginfer.graph import FactorGraph
 from fginfer.samples import WAYS, Samples, sample
 from fginfer.startup import DONE, FAILED, STOPPED
@@ -57,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     if args.out in (None, "-"):
         if not print_answer(text):
             return FAILED
-    else:
-        write_text(text + "\n", args.out)
+    elif not write_answer(text + "\n", args.out):
+        return FAILED
     return STOPPED if stopped or len(found) < args.count else DONE
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fginfer.archives import load_arrays, write_arrays
 from fginfer.core import clock
 from fginfer.errors import FormatError, SettingsError, UnwritableError
+from fginfer.log import logger
 from fginfer.parts.rules import RULES
 from fginfer.replacing import replacing
 
@@ -51,6 +52,7 @@ class Keeper:
         self._every, self._mark, self._stays = every, mark, folder is not None
         self.kept: Kept | None = None
         self._kept_at, self._took = clock.now(), 0.0
+        self._has_failed = False
         try:
             self._folder = Path(mkdtemp(prefix="fginfer-parts-")) if folder is None else Path(folder)
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +86,6 @@ class Keeper:
 
     def seal(self, kept: Kept) -> None:
         """All parts are there: from now on this is the round to go back to."""
-        old, self.kept = self.kept, kept
         arrays: dict[str, Any] = {
             "round": np.array([_VERSION, kept.number, kept.join_at, kept.window_at, kept.width, kept.misses]),
             "values": np.array([kept.window_bound, kept.kick, kept.last_kick, kept.pace, kept.bound, kept.score]),
@@ -93,10 +94,27 @@ class Keeper:
         arrays |= {f"counts{p}": counts for p, counts in enumerate(kept.counts)}
         arrays |= {f"labels{p}": labels for p, labels in enumerate(kept.labels or [])}
         self._write(self._folder / _LATEST, arrays)
+        old, self.kept = self.kept, kept
         if old is not None and old.number != kept.number:
-            for p in range(len(kept.counts)):
-                with suppress(OSError):
-                    self._state(old.number, p).unlink()
+            self._drop(old.number, len(kept.counts))
+        self._end()
+
+    def give_up(self, number: int, n_parts: int, error: UnwritableError) -> None:
+        """A round that could not be kept leaves no files: the one before it is the round to go back to."""
+        if self.kept is None or self.kept.number != number:
+            self._drop(number, n_parts)
+        if not self._has_failed:
+            logger.warning(f"the checkpoint was not written, the solve goes on: {error}")
+        self._has_failed = True
+        self._end()
+
+    def _drop(self, number: int, n_parts: int) -> None:
+        for p in range(n_parts):
+            with suppress(OSError):
+                self._state(number, p).unlink()
+
+    def _end(self) -> None:
+        """The time that keeping has taken."""
         now = clock.now()
         self._kept_at, self._took = now, now - self._kept_at
 

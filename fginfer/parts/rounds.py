@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.core.solver import is_proof, relative_gap
-from fginfer.errors import ModelError
+from fginfer.errors import ModelError, UnwritableError
 from fginfer.parts.crew import Ask
 from fginfer.parts.join import merged, relabel
 from fginfer.parts.keep import Keeper, Kept
@@ -281,13 +281,21 @@ class Rounds:
     # -- faults ------------------------------------------------------------------------------------------------
 
     def _keep(self) -> Script:
-        """After the step, so that the round to come is the first that is done again."""
+        """After the step, so that the round to come is the first that is done again. A full disk costs no more than
+        the checkpoint."""
         assert self._keeper is not None
+        try:
+            yield from self._keep_all(self._keeper)
+        except UnwritableError as error:
+            self._keeper.give_up(self.number, self.n_parts, error)
+        return ""
+
+    def _keep_all(self, keeper: Keeper) -> Script:
         for p in self._parts:
             answer = yield Ask("pack", {p: (self.seams.multipliers(p),)})
-            self._keeper.put(self.number, p, answer[p])
+            keeper.put(self.number, p, answer[p])
         found, w = self.found, self.window
-        self._keeper.seal(
+        keeper.seal(
             Kept(
                 self.number,
                 self._join_at,

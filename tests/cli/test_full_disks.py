@@ -116,3 +116,29 @@ def test_an_unwritable_place_is_noticed_before_the_work(
     code, _, err = run(capsys, command, *first, CORPUS / "words.conll", "-o", tmp_path / "missing" / "x")
     assert code == 3
     assert "cannot be written" in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("marginals", "{model}", "-o"),
+        ("marginals", "{model}", "--pr"),
+        ("sample", "{model}", "-n", 3, "-o"),
+        ("predict", "{tagger}", CORPUS / "words.conll", "-o"),
+    ],
+    ids=lambda command: " ".join(map(str, command[:1])),
+)
+def test_an_answer_that_fits_into_no_file_is_printed(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, command: tuple[Any, ...]
+) -> None:
+    grid(tmp_path / "g.uai")
+    run(capsys, "train", CORPUS / "words.conll", "-o", tmp_path / "tagger", *QUICK)
+    words = [str(word).format(model=tmp_path / "g.uai", tagger=tmp_path / "tagger") for word in command]
+    (tmp_path / "full").mkdir()
+    assert run(capsys, *words, tmp_path / "there")[0] == 0
+    fill_disk(monkeypatch, tmp_path / "full")
+    code, out, err = run(capsys, *words, tmp_path / "full" / "answer")
+    assert code == 4
+    assert "cannot be written (No space left on device); the answer follows" in err
+    assert out.strip("\n") == (tmp_path / "there").read_text().strip("\n")
+    assert list((tmp_path / "full").iterdir()) == []

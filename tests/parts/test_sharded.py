@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from fginfer import FactorGraph, FormatError, ModelError, Potts, SettingsError, Shard, Sharded, solve
 from fginfer.core.arrays import ModelArrays
+from fginfer.errors import UnwritableError
+from fginfer.parts.keep import Keeper
 from fginfer.parts.plan import PartsPlan
 from fginfer.parts.rules import RULES
 from fginfer.parts.solver import PartsSolver
@@ -140,3 +143,30 @@ def test_slow_rounds_are_kept_sooner(tmp_path: Path, monkeypatch) -> None:
     assert (tmp_path / "round4-part0.npz").exists()
     later = solve(graph, parts=3, checkpoint=tmp_path, resume=True, gap=0.0, max_iterations=12)
     assert (later.bound, later.labels.tobytes()) == (plain.bound, plain.labels.tobytes())
+
+
+def test_a_full_disk_costs_the_checkpoint_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    graph = FactorGraph.grid((14, 15), np.random.default_rng(1).normal(size=(14, 15, 4)), Potts(0, -0.9))
+    settings_: dict[str, Any] = {"gap": 0.0, "max_iterations": 12, "seed": 3}
+    expected = solve(graph, parts=3, **settings_)
+    put, written, number = Keeper.put, 0, 0
+
+    def put_some(self: Keeper, now: int, part: int, state: Any) -> None:
+        nonlocal written, number
+        written, number = written + 1, number or now
+        if written > 4:  # one round and a part of the next
+            raise UnwritableError("cannot be written (No space left on device)", "round")
+        put(self, now, part, state)
+
+    monkeypatch.setattr(Keeper, "put", put_some)
+    with PartsSolver(graph, PartsPlan(3, checkpoint=str(tmp_path), keep_every=2), **settings_) as solver:
+        solver.run()
+        result = solver.result()
+    assert (result.score, result.bound) == (expected.score, expected.bound)
+    assert written > 5, "it is tried again"
+    assert caplog.text.count("the checkpoint was not written, the solve goes on") == 1
+    kept = [f"round{number}-part{p}.npz" for p in range(3)]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["latest.npz", *kept]
+    monkeypatch.setattr(Keeper, "put", put)
+    later = solve(graph, parts=3, checkpoint=tmp_path, resume=True, **settings_)
+    assert (later.score, later.bound) == (expected.score, expected.bound)
