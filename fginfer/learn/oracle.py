@@ -22,6 +22,8 @@ from fginfer.result import Result
 from fginfer.solve import solve
 
 CHUNK = 64  # examples between two looks at the clock
+SEARCHED = 256  # labels of sets up to which search trees measure what local search decodes (chosen)
+NODES = 20_000  # nodes of such a tree; after them its bound counts (chosen)
 
 
 class Oracle(Protocol):
@@ -51,6 +53,16 @@ def certifies(learner: Learner, oracle: Oracle | None) -> bool:
     """Whether answers are best answers, so that the losses seen are the losses. Label sets with interactions are
     decoded by local search, which is good enough to predict with, but proves nothing. A given oracle is trusted."""
     return learner.decodes if oracle is None else bool(getattr(oracle, "exact", True))
+
+
+def measured_by(learner: Learner, oracle: Oracle | None) -> tuple[bool, Oracle | None]:
+    """(whether objectives can be measured, by which oracle): the solver's own if its answers are best ones. Label sets
+    with interactions that local search decodes are measured by search trees, which say how far they may be off."""
+    if certifies(learner, oracle):
+        return True, oracle
+    if oracle is None and learner.data.kind == Kind.SETS and learner.data.n_labels <= SEARCHED:
+        return True, MapOracle("bnb", max_iterations=NODES)
+    return False, oracle
 
 
 def ask(learner: Learner, oracle: Oracle, weights: Reals, loss: float, example: int) -> tuple[Ints, float]:

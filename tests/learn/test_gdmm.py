@@ -63,6 +63,19 @@ def test_partitions_of_the_labels_reach_the_same_optimum():
     assert trace[-1].primal == pytest.approx(best, rel=2e-4)
 
 
+def test_very_many_labels_are_looked_at_in_parts():
+    """A part of the labels a visit, and the same optimum."""
+    rng = np.random.default_rng(0)
+    data = P.random_labels(rng, n=20, labels=1000)
+    runs = [
+        drive(make_solver("gdmm", Learner(data), None, 1e-3, 0, options), Limits(0.0, 30))[1]
+        for options in ({}, {"partitions": 1})
+    ]
+    parts, whole = (trace[-1] for trace in runs)
+    assert parts.products < 0.3 * whole.products
+    assert parts.primal == pytest.approx(whole.primal, rel=0.02)
+
+
 def test_certificates_hold_at_every_pass():
     data, C = CASES["chain"](np.random.default_rng(4)), 0.5
     best = optimum(data, C, squared=False)

@@ -32,7 +32,7 @@ RUNS = {
     "gdmm-afw": {"solver": "gdmm", "solver_options": {"variant": "afw", "block_size": 4}},
     "gdmm-parts": {"solver": "gdmm", "solver_options": {"partitions": 2}},
     "sets": {"model": "multilabel", "solver": "gdmm"},
-    "sets-bcfw": {"model": "multilabel", "solver": "bcfw"},
+    "sets-bcfw": {"model": "multilabel", "solver": "bcfw", "C": 3.0},
 }
 
 

@@ -11,7 +11,7 @@ from fginfer.core import clock
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Reals
 from fginfer.learn.learner import Learner, fits
-from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode
+from fginfer.learn.oracle import CHUNK, Oracle, certifies, decode, losses, measured_by
 from fginfer.learn.run.trainer import TOO_LARGE, Measured, Trainer
 
 
@@ -25,6 +25,8 @@ class _Batch(Trainer):
         self.learner, self.oracle, self.C = learner, oracle, C
         self._w: Reals = np.zeros(learner.dimension)
         self._primal, self._dual, self._sure = np.inf, 0.0, certifies(learner, oracle)
+        self._seen, self._judged, self._judged_w = self._w.copy(), np.inf, self._w.copy()
+        self._judge = None if self._sure else measured_by(learner, oracle)
         self._best: Reals = self._w.copy()
         self._place, self._sum, self._sum_loss, self._slack = 0, np.zeros(learner.dimension), 0.0, 0.0
 
@@ -45,6 +47,7 @@ class _Batch(Trainer):
         self._sure &= self._slack < np.inf
         loss = self._sum_loss - float(self._w @ self._sum) + (self._slack if self._sure else 0.0)
         primal = 0.5 * float(self._w @ self._w) + self.C * loss
+        self._seen = self._w.copy()
         if not np.isfinite(primal):
             raise SolverError(TOO_LARGE)
         if primal < self._primal:
@@ -54,10 +57,21 @@ class _Batch(Trainer):
         return plane, sum_loss
 
     def weights(self) -> Reals:
-        return self._best
+        return self._best if self._judged == np.inf else self._judged_w
 
     def measure(self, deadline: float = np.inf) -> Measured:
+        if self._judge is not None and self._judge[0]:
+            return self._measure_otherwise(self._judge[1], deadline)
         return Measured(self._primal if self._sure and self._primal < np.inf else None, self._dual)
+
+    def _measure_otherwise(self, oracle: Oracle | None, deadline: float) -> Measured:
+        """The point that the last plane was made at, by other answers than the solver's own, which may not be the best.
+        What is found here is for the user: steps never depend on when somebody measures."""
+        w = self._seen
+        primal = 0.5 * float(w @ w) + self.C * float(np.sum(losses(self.learner, oracle, w, deadline)))
+        if primal < self._judged:
+            self._judged, self._judged_w = primal, w.copy()
+        return Measured(self._judged if self._judged < np.inf else None, self._dual)
 
     def wants_certificate(self, tol: float) -> bool:
         return True  # primal and dual are known anyway

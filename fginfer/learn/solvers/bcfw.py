@@ -9,7 +9,7 @@ import numpy as np
 
 from fginfer.core.learn import Update
 from fginfer.learn.learner import Learner
-from fginfer.learn.oracle import Oracle, certifies
+from fginfer.learn.oracle import Oracle
 from fginfer.learn.run.trainer import Measured
 from fginfer.learn.solvers.block import BlockOptions, BlockSolver, Stage, finite
 
@@ -61,7 +61,7 @@ class Bcfw(BlockSolver):
 
     def measure(self, deadline: float = inf) -> Measured:
         """The measures of the last weights or their average, whichever is better."""
-        if not certifies(self.learner, self.oracle):  # losses may be larger than those seen; the dual is a bound anyway
+        if not self._sure:  # losses may be larger than those seen; the dual is a bound anyway
             return Measured(None, self._dual())
         dual, tried = self._dual(), [self.learner.blend(lambda w, _: w)]
         if self.options.averaging:

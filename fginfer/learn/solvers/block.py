@@ -14,7 +14,7 @@ from fginfer.core.learn import Mean, PassSettings, Update
 from fginfer.errors import DataError, SettingsError, SolverError
 from fginfer.learn.data.examples import Ints, Reals
 from fginfer.learn.learner import Learner, fits, permutation
-from fginfer.learn.oracle import CHUNK, Oracle, decode, losses
+from fginfer.learn.oracle import CHUNK, Oracle, decode, losses, measured_by
 from fginfer.learn.row_weights import Weights, squared_norm
 from fginfer.learn.run.trainer import TOO_LARGE, Trainer
 
@@ -83,6 +83,7 @@ class BlockSolver(Trainer):
         self, name: str, learner: Learner, oracle: Oracle | None, C: float, seed: int, options: BlockOptions
     ) -> None:
         self.name, self.learner, self.oracle, self.C, self.options = name, learner, oracle, C, options
+        self._sure, self._judge = measured_by(learner, oracle)
         self._rng = np.random.default_rng(seed)
         self._settings = PassSettings(
             self.update, C, Mean[options.mean.upper()] if self._averages() else Mean.NONE, options.max_answers,
@@ -225,7 +226,7 @@ class BlockSolver(Trainer):
     def primal(self, weights: Weights, deadline: float = inf) -> float:
         before = self.learner.state
         try:
-            loss = losses(self.learner, self.oracle, weights, deadline)
+            loss = losses(self.learner, self._judge, weights, deadline)
         finally:
             after = self.learner.state
             calls, entries = before.oracle_calls, before.entries_touched

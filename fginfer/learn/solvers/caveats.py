@@ -6,7 +6,7 @@ from typing import Any
 from warnings import warn
 
 from fginfer.core.learn import Kind
-from fginfer.learn.oracle import certifies
+from fginfer.learn.oracle import measured_by
 from fginfer.log import logger
 
 
@@ -30,7 +30,7 @@ def cannot_converge(solver: Any) -> str:
         )
     if not solver.needs_best:  # factorwise oracles, online updates; random fields sum
         return ""
-    if certifies(learner, solver.oracle):
+    if measured_by(learner, solver.oracle)[0]:
         return ""
     if learner.data.kind == Kind.SETS and solver.oracle is None:
         return (

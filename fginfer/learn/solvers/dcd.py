@@ -9,7 +9,6 @@ import numpy as np
 
 from fginfer.core.learn import Update
 from fginfer.learn.data.examples import Reals
-from fginfer.learn.oracle import certifies
 from fginfer.learn.run.trainer import Measured
 from fginfer.learn.solvers.block import BlockSolver, Stage, finite
 
@@ -47,7 +46,7 @@ class Dcd(BlockSolver):
         return bool(np.max(self.learner.gaps) <= max(10 * self.options.threshold, tol))
 
     def measure(self, deadline: float = inf) -> Measured:
-        if not certifies(self.learner, self.oracle):
+        if not self._sure:
             return Measured()
         self._best = last = self.learner.blend(lambda w, _: w)
         dual = self._dual() - self.learner.state.dual_square / (4 * self.C)

@@ -18,10 +18,11 @@ class GdmmOptions:
     block_C: a larger C is reached by proximal points whose subproblems have this one (0: chosen by the data).
 
     greedy (multilabel): labels a visit may add to an example's active set. partitions: unigram oracles look at one of
-    so many parts of the labels, drawn at random. search (tokens with labels, variant block): "scan" looks at all
-    labels, "index" asks a search index over their weights, for thousands of labels with dense features
-    (:mod:`fginfer.search`; certificates still scan); probes: clusters that it visits from the second pass on, None is
-    exact, which gives the steps of the scan and seldom saves time, since weights in training are not clustered.
+    so many parts of the labels, drawn at random (None: 4 for sequences with 1000 labels and more, else 1).
+    search (tokens with labels, variant block): "scan" looks at all labels, "index" asks a search index over their
+    weights, for thousands of labels with dense features (:mod:`fginfer.search`; certificates still scan); probes:
+    clusters that it visits from the second pass on, None is exact, which gives the steps of the scan and seldom saves
+    time, since weights in training are not clustered.
     brute_force: pairwise oracles scan their tables. joint (multilabel): how the best pair of labels is found, by
     "bounds" of the labels or in a "sorted" table. primal: "exact" measures the objective with the structured oracle,
     "relaxed" bounds it from above with factorwise ones, "auto" takes the exact one where that is cheap. batch_size
@@ -37,7 +38,7 @@ class GdmmOptions:
     rho: float = 0.0
     eta: float | None = None
     block_C: float = 0.0
-    partitions: int = 1
+    partitions: int | None = None
     search: str = "scan"
     probes: int | None = None
     brute_force: bool = False
@@ -58,14 +59,14 @@ class GdmmOptions:
             raise SettingsError(f"gdmm has the variants block and afw, not {self.variant!r}")
         if self.search not in ("scan", "index"):
             raise SettingsError(f"search must be scan or index, not {self.search!r}")
-        if self.search == "index" and (self.partitions > 1 or self.variant == "afw"):
+        if self.search == "index" and ((self.partitions or 1) > 1 or self.variant == "afw"):
             raise SettingsError("an index searches all labels: it goes with variant block, and not with partitions")
         if self.probes is not None and (self.search == "scan" or self.probes < 1):
             raise SettingsError(f"probes must be None, or at least 1 and go with search=index, not {self.probes!r}")
         if self.averaging and self.variant == "afw":
             raise SettingsError("averaging goes with the variant block")
         for name in ("block_size", "partitions", "greedy", "batch_size"):
-            if getattr(self, name) < 1:
+            if (1 if getattr(self, name) is None else getattr(self, name)) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name, value in (("rho", self.rho), ("eta", self.step), ("block_C", self.block_C)):
             if not 0 <= value < np.inf:

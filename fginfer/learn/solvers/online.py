@@ -8,7 +8,6 @@ from typing import Any
 from scipy.special import digamma
 
 from fginfer.core.learn import Update
-from fginfer.learn.oracle import certifies
 from fginfer.learn.run.trainer import Measured
 from fginfer.learn.solvers.block import BlockSolver, finite
 
@@ -62,7 +61,7 @@ class Ssg(BlockSolver):
         return self.learner.blend(lambda w, sums: (total * w - sums) * (scale / (k - first)))
 
     def measure(self, deadline: float = inf) -> Measured:
-        if not certifies(self.learner, self.oracle):
+        if not self._sure:
             return Measured()
         self._best = averaged = self.averaged()
         return Measured(finite(self.primal(averaged, deadline)))

@@ -37,7 +37,8 @@ SOLVERS = ("gdmm", *BLOCK, *BATCH, "soft-bcfw")
 
 def choose_solver(name: str, model: str, pairwise: bool) -> str:
     """What "auto" stands for: bcfw, which asks for best answers; gdmm where those are hard to find and it needs none,
-    for label sets with interactions."""
+    for label sets with interactions. Sequences with thousands of labels stay with bcfw: gdmm is at its objective in
+    half of the time on zh_pinyin with C = .2, but not with C = 5, nor on easy sets of 1000 labels at C = .01 and .3."""
     if name != "auto":
         return name
     return "gdmm" if model == "multilabel" and pairwise else "bcfw"
