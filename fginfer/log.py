@@ -63,10 +63,11 @@ class LogColumns(NamedTuple):
         return LogColumns(*(shown or x is not None for shown, x in zip(self, filled, strict=True)))
 
 
-def heading(columns: LogColumns) -> str:
+def heading(columns: LogColumns, counts: str = "iter") -> str:
+    """The names of the columns; the first one counts iterations, or what `counts` says."""
     more = (f"{'infeas':>10}" if columns.infeasibility else "") + (f"{'active/f':>10}" if columns.active else "")
     return (
-        f"{'iter':>9}{'score':>16}{'bound':>16}{'gap':>10}{more}{'time':>10}{'  found by' if columns.found_by else ''}"
+        f"{counts:>9}{'score':>16}{'bound':>16}{'gap':>10}{more}{'time':>10}{'  found by' if columns.found_by else ''}"
     )
 
 
@@ -139,9 +140,11 @@ _APART = (
 
 
 class RunLog:
-    """Logs rows of progress: at most two a second, when score or bound have changed, and now and then all the same."""
+    """Logs rows of progress: at most two a second, when score or bound have changed, and now and then all the same.
+    Members of a portfolio have iterations of their own, so its rows count rounds."""
 
-    def __init__(self) -> None:
+    def __init__(self, method: str = "") -> None:
+        self._counts = "round" if method == "auto" else "iter"
         self._next = self._heartbeat = 0.0
         self._last: Progress | None = None
         self._columns = LogColumns()
@@ -165,7 +168,7 @@ class RunLog:
         columns = self._columns.with_those_of(progress)
         if self._last is None or columns != self._columns:
             self._columns = columns
-            logger.info(heading(columns))
+            logger.info(heading(columns, self._counts))
         if self._last is not None and self._last.score == progress.score:
             progress = progress._replace(found_by=None)  # the row of the improvement has named it
         self._next = progress.seconds + 0.5

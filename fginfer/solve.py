@@ -225,7 +225,7 @@ def finish(
         dual = dual and (copying <= time_limit or copying < SOON)
         if dual:
             end -= min(copying, MOST_COPYING * max(0.0, end - clock.now()))
-    log = RunLog() if logger.isEnabledFor(logging.INFO) else None
+    log = RunLog(solver.settings.method) if logger.isEnabledFor(logging.INFO) else None
     if log is not None:
         logger.info(start_line(VERSION, solver.settings.method, solver.settings.threads, solver.settings.seed))
         logger.info(model_line("", graph.n_variables, graph.n_factors, graph.max_labels, graph.table_entries))

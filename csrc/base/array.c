@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/assert.h"
 #include "base/util.h"
 
 int fgi_resize(void *p, int64_t n, size_t size) {
@@ -25,6 +26,7 @@ int fgi_grow(void *p, int64_t *capacity, int64_t need, size_t size) {
 }
 
 int fgi_array_reserve(fgi_array *a, int64_t more, size_t size) {
+    fgi_assert(a->n >= 0 && a->n <= a->capacity && more >= 0);
     if (a->capacity - a->n >= more) return 1;
     const int64_t need = a->n + more, wish = a->capacity + a->capacity / 2 + 64, capacity = wish < need ? need : wish;
     if (!fgi_resize(&a->at, capacity, size)) return 0;

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/assert.h"
 #include "base/util.h"
 
 static fgi_rc fail_list(
@@ -55,6 +56,7 @@ int fgi_words_same(const char *word, int64_t n, const char *capitals) {
 /* The word goes on: its beginning is kept. */
 static fgi_rc keep(fgi_words *w, const char *from, int64_t n, fgi_error *err) {
     const int64_t known = w->tail_length, room = FGI_MAX_TOKEN - known;
+    fgi_assert(n >= 0 && known >= 0);
     if (room > 0) memcpy(w->tail + known, from, (size_t)(n < room ? n : room));
     w->tail_length = known + n;
     if (w->tail_length <= w->ops->longest) return FGI_OK;

@@ -3,6 +3,7 @@
  * With s = F'z at hand, flipping bit i changes |s|^2 by |f_i|^2 +- 2 f_i.s: O(r) to look, O(r) to do. Tabu steps look
  * at a sample of the bits, so that a step costs O(candidates * r) and not O(N r). */
 #include <string.h>
+#include "base/assert.h"
 #include "latent/atom.h"
 
 typedef struct point {
@@ -49,6 +50,7 @@ static double value_after(const point *p, int64_t i, double *square) {
 
 static void flip(point *p, int64_t i, double square) {
     const int sign = p->z[i] ? -1 : 1;
+    fgi_assert(i >= 0 && i < p->a->n && p->ones + sign >= 0 && p->ones + sign <= p->a->n);
     fgi_row_add(fgi_atom_row(p->a, i), sign, p->sum);
     p->z[i] ^= 1;
     p->ones += sign;

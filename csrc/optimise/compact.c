@@ -1,8 +1,10 @@
 /* optimise/compact.c - see optimise/compact.h. */
 #include "optimise/compact.h"
 #include <string.h>
+#include "base/assert.h"
 
 int fgi_compact_create(fgi_compact *c, int64_t memory) {
+    fgi_assert(memory >= 1);
     *c = (fgi_compact){.memory = memory, .gamma = 1.0};
     c->ss = fgi_calloc(memory * memory, sizeof(double));
     c->sy = fgi_calloc(memory * memory, sizeof(double));
@@ -36,7 +38,9 @@ int fgi_compact_clear(fgi_compact *c, int64_t n) {
 
 void fgi_compact_keep(fgi_compact *c, const int64_t *kept, int64_t n) {
     const int64_t stride = 2 * c->memory, used = 2 * c->pairs;
+    fgi_assert(n >= 0 && n <= c->n);
     for (int64_t k = 0; k < n; k++) {
+        fgi_assert(kept[k] >= k && kept[k] < c->n);
         if (kept[k] == k) continue;
         c->h[k] = c->h[kept[k]];
         if (!used) continue;
@@ -59,6 +63,7 @@ int fgi_compact_move(fgi_compact *c, const int64_t *from, int64_t n) {
     }
     c->pairs = pairs;
     for (int64_t k = 0; k < n; k++) {
+        fgi_assert(from[k] >= -1 && from[k] < old.n);
         if (from[k] >= 0) {
             c->h[k] = old.h[from[k]];
             memcpy(c->rows + k * stride, old.rows + from[k] * stride, used);
@@ -168,6 +173,7 @@ void fgi_compact_push(fgi_compact *c, const double *direction, double step, cons
     }
     const double curvature = fgi_sum_value(&sy), square = fgi_sum_value(&ss);
     if (!(curvature > FGI_LEAST_CURVATURE * sqrt(square * fgi_sum_value(&yy))) || !(square > 0)) return;
+    fgi_assert(c->pairs >= 0 && c->pairs <= m && c->n <= c->room);
     if (c->pairs == m) { /* the oldest pair goes */
         c->pairs--;
         for (int64_t j = 0; j < c->n; j++)

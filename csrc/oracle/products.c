@@ -8,6 +8,7 @@
  * still computed here. */
 #include "oracle/internal.h"
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/kernels.h"
 #include "base/util.h"
 
@@ -114,6 +115,7 @@ typedef struct row_view {
 static int has_rows(const fgi_products *p) { return p->storage == SPARSE || p->storage == BORROWED_ROWS; }
 
 static row_view row_of(const fgi_products *p, int32_t feature) {
+    fgi_assert(feature >= 0 && feature < p->n_features);
     if (p->storage == SPARSE) return (row_view){p->rows[feature].n, p->rows[feature].labels, p->rows[feature].values};
     const int64_t begin = p->borrowed.begin[feature];
     return (row_view){p->borrowed.end[feature] - begin, p->borrowed.label + begin, p->borrowed.value + begin};

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "base/assert.h"
 #include "base/threads.h"
 #include "base/util.h"
 
@@ -86,6 +87,7 @@ static int take_cells(fgi_sliced *sliced) {
 }
 
 fgi_sliced *fgi_sliced_create(const double *values, int32_t rows, int32_t cols, int is_listed) {
+    fgi_assert(rows >= 1 && cols >= 1);
     fgi_sliced *sliced = fgi_calloc(1, sizeof *sliced);
     if (!sliced) return NULL;
     sliced->n[0] = rows;
@@ -116,6 +118,7 @@ void fgi_sliced_free(fgi_sliced *sliced) {
 
 /* A cell of rows is complete. */
 static void end_cell(fgi_sliced *sliced, int32_t cell) {
+    fgi_assert(!sliced->is_listed && cell >= 0 && cell < sliced->n_cells[1]);
     for (int64_t y = 0; y < sliced->n[1]; y++) {
         sliced->cell[1][y * sliced->n_cells[1] + cell] = sliced->raised[y];
         sliced->max[1][y] = fgi_larger(sliced->max[1][y], sliced->raised[y]);

@@ -1,6 +1,7 @@
 /* oracle/top.c - see oracle/top.h. */
 #include "oracle/top.h"
 #include <math.h>
+#include "base/assert.h"
 #include "base/util.h"
 
 enum { FEW = 32 }; /* up to here a sorted list, beyond it a buffer; where exactly was not measured */
@@ -29,6 +30,7 @@ int fgi_top_reserve(fgi_top *t, int32_t want) {
 void fgi_top_free(fgi_top *t) { free(t->items); }
 
 void fgi_top_clear(fgi_top *t, int32_t want, double floor) {
+    fgi_assert(want >= 0 && (want == 0 || t->capacity >= want));
     t->n = 0;
     t->want = want;
     t->floor = floor;
@@ -66,6 +68,7 @@ void fgi_top_cut(fgi_top *t) {
 }
 
 void fgi_top_insert(fgi_top *t, double value, int32_t label) {
+    fgi_assert(t->want >= 1 && t->n >= 0 && t->n <= (t->want > FEW ? t->capacity : t->want));
     const fgi_ranked_label item = {value, label};
     if (t->want > FEW) {
         if (t->n == t->capacity) fgi_top_cut(t);

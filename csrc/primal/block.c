@@ -5,6 +5,7 @@
  * with some dimensions missing, and both the sums and the maximum run over long contiguous stretches. */
 #include "primal/block.h"
 #include <string.h>
+#include "base/assert.h"
 
 enum {
     SIZE_CLASSES = 40, /* buffers are kept by powers of two: so many classes of sizes */
@@ -72,7 +73,9 @@ fgi_block *fgi_block_create(const fgi_model *m) {
 
 static void release(fgi_block *t, int64_t place, int64_t size) {
     int k = 0;
+    fgi_assert(place >= 0 && place < t->capacity && t->message[place]);
     while (((int64_t)1 << k) < size) k++;
+    fgi_assert(k < SIZE_CLASSES);
     t->message[place]->next = t->spare[k];
     t->spare[k] = t->message[place];
     t->message[place] = NULL;
@@ -81,6 +84,7 @@ static void release(fgi_block *t, int64_t place, int64_t size) {
 static buffer *acquire(fgi_block *t, int64_t size) {
     int k = 0;
     while (((int64_t)1 << k) < size) k++;
+    fgi_assert(size >= 1 && k < SIZE_CLASSES);
     buffer *b = t->spare[k];
     if (b) {
         t->spare[k] = b->next;
@@ -163,6 +167,7 @@ static int32_t label_of(const fgi_block *t, int32_t var, int32_t state) {
 
 static clique clique_of(const fgi_block *t, int64_t place) {
     const fgi_elimination *e = t->e;
+    fgi_assert(place >= 0 && place < e->n && e->sep_begin[place] <= e->sep_begin[place + 1]);
     clique c;
     c.dims = 1 + (int32_t)(e->sep_begin[place + 1] - e->sep_begin[place]);
     c.place[0] = (int32_t)place;
@@ -170,6 +175,7 @@ static clique clique_of(const fgi_block *t, int64_t place) {
     c.sep_size = 1;
     for (int32_t d = 1; d < c.dims; d++) {
         c.place[d] = e->sep[e->sep_begin[place] + d - 1];
+        fgi_assert(c.place[d] > place && c.place[d] < e->n);
         c.card[d] = states_of(t, e->order[c.place[d]]);
         c.sep_size *= c.card[d];
     }

@@ -64,7 +64,7 @@ static int has_work(const fgi_mender *s) { return s->work + fgi_labeling_operati
 
 /* ---- what a change does ---------------------------------------------------------------------------------------- */
 
-static double finite(double x) { return x > -INFINITY ? x : 0; }
+static double finite_or_zero(double x) { return x > -INFINITY ? x : 0; }
 
 static double excess_of(const fgi_tally *score, const fgi_tally *beyond) {
     return beyond ? -fgi_tally_score(beyond) : fgi_tally_score(score) == -INFINITY;
@@ -78,7 +78,7 @@ static change effect_of(fgi_mender *s, int32_t v, int32_t label) {
         const use *u = &s->uses[k];
         fgi_tally *score = s->score[u->rule], *beyond = s->beyond[u->rule];
         const double after = fgi_tally_after(score, 1, &u->at, &label);
-        c.score += finite(after) - finite(fgi_tally_score(score));
+        c.score += finite_or_zero(after) - finite_or_zero(fgi_tally_score(score));
         c.over -= excess_of(score, beyond);
         c.over += beyond ? -fgi_tally_after(beyond, 1, &u->at, &label) : after == -INFINITY;
     }
@@ -109,7 +109,7 @@ static int is_feasible(const fgi_mender *s) { return s->over < NONE && fgi_label
 
 static double score_of(const fgi_mender *s) {
     double score = fgi_labeling_score(s->local);
-    for (int32_t k = 0; k < s->n_rules; k++) score += finite(fgi_tally_score(s->score[k]));
+    for (int32_t k = 0; k < s->n_rules; k++) score += finite_or_zero(fgi_tally_score(s->score[k]));
     return score;
 }
 

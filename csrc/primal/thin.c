@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "primal/thin.h"
 #include <string.h>
+#include "base/assert.h"
 
 enum { OUTSIDE, ALIVE, ELIMINATED, GIVEN_UP };
 enum { LARGEST_LIMIT = 26 * FGI_LOG_UNIT }; /* logarithm of the states of a table: 2^26, 512 MB */
@@ -106,6 +107,7 @@ int64_t fgi_thin_operations(const fgi_thin *thin) { return thin->operations; }
 /* ---- lists by size ------------------------------------------------------------------------------------------ */
 
 static void unlink_variable(fgi_thin *thin, int32_t v) {
+    fgi_assert(thin->size[v] >= 0);
     if (thin->size[v] > thin->options.log_limit) return;
     int32_t p = thin->previous[v], q = thin->next[v];
     if (p >= 0) thin->next[p] = q;
@@ -116,6 +118,7 @@ static void unlink_variable(fgi_thin *thin, int32_t v) {
 
 static void link_variable(fgi_thin *thin, int32_t v) {
     const int32_t size = thin->size[v];
+    fgi_assert(size >= 0);
     if (size > thin->options.log_limit) return;
     int first = fgi_rng_below(&thin->rng, 100) < thin->options.last_in_first;
     thin->previous[v] = first ? -1 : thin->tail[size];
@@ -192,6 +195,7 @@ static void compact(fgi_thin *thin, int32_t v, int32_t stamp) {
 }
 
 static void leave(fgi_thin *thin, int32_t v, uint8_t state) {
+    fgi_assert(thin->n_alive > 0 && thin->state[v] == ALIVE && thin->alive[thin->alive_at[v]] == v);
     int32_t last = thin->alive[--thin->n_alive];
     unlink_variable(thin, v);
     thin->state[v] = state;

@@ -4,6 +4,7 @@
 #include "sparsemap/sparsemap.h"
 #include <stdlib.h>
 #include <string.h>
+#include "base/assert.h"
 #include "base/util.h"
 
 static const double PIVOT = 1e-10;    /* below it a pivot is zero */
@@ -80,6 +81,7 @@ static void fill_matrix(sm_work *w, const sm_point *p, int32_t arity) {
 }
 
 static void drop(sm_point *p, int32_t arity, int32_t s) {
+    fgi_assert(s >= 0 && s < p->n);
     p->n--;
     memmove(p->labels + s * arity, p->labels + (s + 1) * arity, (size_t)(p->n - s) * (size_t)arity * sizeof *p->labels);
     memmove(p->y + s, p->y + s + 1, (size_t)(p->n - s) * sizeof *p->y);
@@ -202,6 +204,7 @@ static int is_active(const sm_point *p, int32_t arity, const int32_t *state) {
 }
 
 fgi_rc sm_factor_step(sm_work *w, const sm_factor *f, const double *z, double rho, sm_point *p) {
+    fgi_assert(rho > 0 && p->n >= 0 && p->n <= p->capacity);
     const double share = 1 / rho;
     const int64_t most = 4 * f->dim + 2; /* finite in theory; rounding may make a cycle among equals */
     double tau = -INFINITY;

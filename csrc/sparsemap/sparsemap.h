@@ -5,6 +5,7 @@
 #ifndef FGI_SPARSEMAP_H
 #define FGI_SPARSEMAP_H
 #include <math.h>
+#include "base/assert.h"
 #include "base/arena.h"
 #include "fginfer_sparsemap.h"
 
@@ -37,6 +38,7 @@ typedef struct sm_point {
 } sm_point;
 
 static inline sm_factor sm_factor_at(const fgi_sparse *sparse, int64_t f, const double *table) {
+    fgi_assert(f >= 0 && f < sparse->n_factors);
     const int64_t at = sparse->var_begin[f];
     return (sm_factor){(int32_t)(sparse->var_begin[f + 1] - at), sparse->slot_begin[f + 1] - sparse->slot_begin[f],
         sparse->vars + at, sparse->var_cards + at, table ? table + sparse->state_begin[f] : NULL};
@@ -44,7 +46,10 @@ static inline sm_factor sm_factor_at(const fgi_sparse *sparse, int64_t f, const 
 
 static inline int64_t sm_state_index(const sm_factor *f, const int32_t *labels) {
     int64_t at = 0;
-    for (int32_t q = 0; q < f->arity; q++) at = at * f->cards[q] + labels[q];
+    for (int32_t q = 0; q < f->arity; q++) {
+        fgi_assert(labels[q] >= 0 && labels[q] < f->cards[q]);
+        at = at * f->cards[q] + labels[q];
+    }
     return at;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/util.h"
 
 static fgi_rc take_arrays(fgi_sparse *sparse, int64_t n_scopes, fgi_error *err) {
@@ -109,6 +110,7 @@ int64_t fgi_sparse_multipliers(const fgi_sparse *sparse) { return sparse->n_slot
 /* ---- points -------------------------------------------------------------------------------------------------- */
 
 fgi_rc sm_point_append(sm_point *p, int32_t arity, const int32_t *labels, double y) {
+    fgi_assert(arity >= 1 && p->n >= 0 && p->n <= p->capacity);
     if (p->n == p->capacity) {
         const int32_t capacity = p->capacity ? 2 * p->capacity : 4;
         if (!fgi_resize(&p->labels, (int64_t)capacity * arity, sizeof *p->labels) ||

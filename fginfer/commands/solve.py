@@ -199,7 +199,7 @@ def _solve(
     stops: Stops,
 ) -> Result:
     """Solves with a log; Ctrl-C gives what was found until then."""
-    log, solver, interrupted, failed = RunLog(), None, False, False
+    log, solver, interrupted, failed = RunLog(method), None, False, False
     watch = None
     reserve = Reserve(graph.n_variables)
 

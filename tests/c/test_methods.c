@@ -21,9 +21,15 @@ static void test_rows(void) {
     CHECK(native > 10 && options > 5 && counters > 10);
 }
 
+/* A number that an option may have, and that is not its default. */
+static double another(double standard, double least, double below) {
+    if (least != standard) return least;
+    return isfinite(below) ? (least + below) / 2 : least + 1;
+}
+
 /* Every option, as the row says, by a number that is not its default. */
 #define FGI_NUMBER(name, methods, standard, least, below, text) \
-    static void change_##name(fgi_settings *s) { s->name = 0.25; }
+    static void change_##name(fgi_settings *s) { s->name = another(standard, least, below); }
 #define FGI_CHOICE(name, methods, choices, text) \
     static void change_##name(fgi_settings *s) { s->name = 1; }
 #include "fginfer_methods.def"

@@ -11,6 +11,7 @@ import fginfer
 from fginfer import FactorGraph, Result, Solver
 from fginfer.engine import NativeEngine
 from fginfer.log import RunLog, end_line, heading, row
+from fginfer.portfolio.team import AFTER_A_ROUND, AT_FIRST, BEFORE_A_ROUND, HELPERS
 from fginfer.result import Progress
 
 PROVERS = {"bnb", "edac", "dolls", "cliques", "elimination", "trws", "cycles", "presolve", "gdmm", "ad3", "slabs"}
@@ -128,6 +129,20 @@ def test_the_last_line_says_who_did_what() -> None:
     line = "optimal · proved by bnb · bnb 69 %, edac 31 % of the work · presolve left 61 of 144 variables"
     assert end_line(result) == f"{line} · 2 rounds · 0.50 s"
     assert "iteration" not in end_line(fginfer.solve(grid(3)))
+
+
+@pytest.mark.parametrize(("method", "counts"), [("auto", "round"), ("trws", "iter")])
+def test_rows_say_what_they_count(method: str, counts: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Rounds, under auto: its members have iterations of their own."""
+    caplog.set_level("INFO", "fginfer")
+    fginfer.solve(grid(3), method)
+    assert [line.split()[0] for line in caplog.messages if "score " in line and "gap" in line] == [counts]
+
+
+def test_the_manual_names_every_member() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "start" / "results.md").read_text()
+    names = {kind.name for kind in (*AT_FIRST, *BEFORE_A_ROUND, *AFTER_A_ROUND, *HELPERS)}
+    assert {name for name in names if f"`{name}`" not in page} == set()
 
 
 def test_rows_name_who_found_an_improvement_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -31,11 +31,21 @@ SMALL.add_factor([0, 1], [[0.0, -1.0], [-1.0, -2.0]])
 FOREIGN = [(m, o) for m in available_methods() for o in option_rows() if m not in o.methods]
 
 
+def another_number(row: OptionRow) -> float:
+    """A number that the option may have, and that is not its default."""
+    if row.least != row.standard:
+        return row.least
+    return (row.least + row.below) / 2 if row.below < inf else row.least + 1
+
+
 def a_value(option: OptionRow) -> Any:
     """One that is not the default, and that a method that reads it takes."""
-    return {"number": 0.25, "choice": option.choices[-1:] and option.choices[-1], "flag": False, "numbers": {}}[
-        option.kind
-    ]
+    return {
+        "number": another_number(option),
+        "choice": option.choices[-1:] and option.choices[-1],
+        "flag": False,
+        "numbers": {},
+    }[option.kind]
 
 
 @pytest.fixture
@@ -84,7 +94,7 @@ def test_the_core_refuses_it_too(row: OptionRow) -> None:
     for method, number in native_methods().items():
         settings, error = ffi.new("fgi_settings *", lib.fgi_settings_default()), new_error()
         settings.method = number
-        setattr(settings, row.name, 0.25 if row.kind == "number" else len(row.choices) - 1)
+        setattr(settings, row.name, another_number(row) if row.kind == "number" else len(row.choices) - 1)
         assert (lib.fgi_settings_check(settings, error) == lib.FGI_OK) == (method in row.methods)
         if method not in row.methods:
             assert f"{method} does not read {row.name}" in ffi.string(error.message).decode()

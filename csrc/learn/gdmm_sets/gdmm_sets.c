@@ -14,6 +14,7 @@
  *
  * Every block is one-dimensional and piecewise quadratic, and solved exactly. */
 #include <string.h>
+#include "base/assert.h"
 #include "learn/gdmm_sets/gdmm_sets.h"
 
 /* ---- one-dimensional blocks --------------------------------------------------------------------------------- */
@@ -188,6 +189,7 @@ static fgi_rc joint_oracle(fgi_learn_gdmm_sets *g, set_example *x) {
 /* ---- blocks -------------------------------------------------------------------------------------------------- */
 
 static fgi_rc update_pair(fgi_learn_gdmm_sets *g, set_pair *p) {
+    fgi_assert(p->l >= 0 && p->l < p->m && p->m < g->L->data.n_labels);
     const double Xl = g->X[p->l], Xm = g->X[p->m], C = g->C;
     const hinge_term terms[3] = {{1, p->Pl - Xl}, {1, p->Pm - Xm}, {-1, Xl + Xm - C + p->Q}};
     double *v = fgi_sets_weight(g, p->l, p->m), Y = minimise(p->Y, *v, 1.0, g->rho, terms, 3, C), change = Y - p->Y;
@@ -201,6 +203,7 @@ static fgi_rc update_pair(fgi_learn_gdmm_sets *g, set_pair *p) {
 
 static void update_label(fgi_learn_gdmm_sets *g, int32_t i, set_example *x, int32_t at, hinge_term *terms) {
     const fgi_learn_data *d = &g->L->data;
+    fgi_assert(at >= 0 && at < x->n && x->n <= x->capacity);
     const int32_t l = x->label[at];
     int32_t n = 0;
     for (int32_t j = g->incident_begin[at]; j < g->incident_begin[at + 1]; j++) {
@@ -219,6 +222,7 @@ static void update_label(fgi_learn_gdmm_sets *g, int32_t i, set_example *x, int3
 
 /* Multipliers; then pairs and labels that are back at nothing leave the lists. */
 static void step_multipliers(fgi_learn_gdmm_sets *g, set_example *x) {
+    fgi_assert(x->n_pairs >= 0 && x->n_pairs <= x->pair_capacity);
     const double C = g->C, eta = g->s.eta, tiny = 1e-14 * C;
     int32_t n = 0;
     for (int32_t k = 0; k < x->n_pairs; k++) {
@@ -261,6 +265,7 @@ static int32_t draw_part(const fgi_learn_gdmm_sets *g) {
 }
 
 static fgi_rc visit(fgi_learn_gdmm_sets *g, int32_t i) {
+    fgi_assert(i >= 0 && i < g->n_examples);
     set_example *x = &g->examples[i];
     fgi_learn_begin_visit(g->L, g->s.averaging);
     fgi_rc rc = fgi_sets_open(g, i, draw_part(g), count_parts(g));

@@ -1,5 +1,6 @@
 /* learn/losses/step.c - gradient descent on the rows after a batch, and the gradients of its samples. */
 #include <string.h>
+#include "base/assert.h"
 #include "learn/losses/losses.h"
 
 typedef struct backward {
@@ -34,6 +35,7 @@ int64_t fgi_losses_step(
     int64_t n = 0;
     for (int64_t i = 0; i < l->n; i++) {
         const float *x = b->x + i * b->d;
+        fgi_assert(l->begin[i] <= l->begin[i + 1]);
         for (int64_t e = l->begin[i]; e < l->begin[i + 1]; e++) {
             const int32_t label = l->labels[e];
             const float g = (float)(step * l->values[e]);
