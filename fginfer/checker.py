@@ -113,7 +113,8 @@ class File:
             need(stored, "the model's archive is compressed; fginfer writes it stored")
         with np.load(path, allow_pickle=False) as members:
             at = {name: members[name] for name in members.files}
-        need("fginfer" in at, "the archive is no model of fginfer")
+        known = "fginfer" in at and 1 <= int(at["fginfer"]) <= 5
+        need(known, "the archive is no model of fginfer, or of a version that is not known here")
         need("rules" not in at, "the model has constraints; lower them first (fginfer.read(file).lowered().graph)")
         self.declare(at["cards"].astype(np.int64).tolist())
         self.factors = len(at["factor_table"])
@@ -324,8 +325,9 @@ class State:
 
 def ragged(first: Array, count: Array) -> tuple[Array, Array]:
     """Numbers first[k], first[k] + 1, ... (count[k] of them) for each k, and where those of each k begin."""
-    starts = np.cumsum(count) - count
-    return np.arange(int(count.sum())) + np.repeat(first - starts, count), starts
+    ends = count.cumsum()
+    starts = ends - count
+    return np.arange(int(ends[-1]) if len(ends) else 0) + (first - starts).repeat(count), starts
 
 
 def offsets(shape: tuple[int, ...], axes: list[int]) -> Array:
@@ -431,14 +433,14 @@ class Tree:
         count = self.n_rest[link]
         first = self.begin[self.sender[link]] + self.pool[self.states[link] + places - self.place[link]]
         at, starts = ragged(self.rest[link], count)
-        return self.pool[at] + np.repeat(first, count), count, starts
+        return self.pool[at] + first.repeat(count), count, starts
 
     def rows(self, labels: Array) -> tuple[Array, Array]:
         """The places of labels in the links of all tables of their variables, and how many each has."""
         variables = self.owner[labels]
         links, _ = ragged(self.first_own[variables], self.degree[variables])
         count = self.degree[variables]
-        return self.place[self.own[links]] + np.repeat(labels - self.begin[variables], count), count
+        return self.place[self.own[links]] + (labels - self.begin[variables]).repeat(count), count
 
     def bound(self) -> int | None:
         """The sum of all maxima; None: no labeling is left."""
@@ -461,7 +463,7 @@ class Tree:
         link = self.link[places]
         rows, count, _ = self.entries(places)
         into = self.begin[self.receiver[link]] + places - self.place[link]
-        at, by = np.concatenate([into, rows]), np.concatenate([amounts, -np.repeat(amounts, count)])
+        at, by = np.concatenate([into, rows]), np.concatenate([amounts, -amounts.repeat(count)])
         self.remember(self.value, at)
         # Gains come first, and are exact; of what is lost then only sums below the lowest are rounded.
         for sign, most in ((by > 0, 8), (by < 0, 2)):
@@ -486,7 +488,7 @@ class Tree:
         at, _, starts = self.entries(places)
         best = np.maximum.reduceat(self.value[at], starts) if len(at) else np.zeros(0)
         falls = self.value[labels] - self.top[self.owner[labels]]
-        np.add.at(falls, np.repeat(np.arange(len(labels)), count), best - self.top[self.sender[self.link[places]]])
+        np.add.at(falls, np.arange(len(labels)).repeat(count), best - self.top[self.sender[self.link[places]]])
         return falls
 
     def remove(self, labels: Array) -> None:

@@ -73,8 +73,9 @@ class Grain:
         assert arrays.unary is not None
         owner = np.repeat(np.arange(len(arrays.cards)), arrays.cards)
         terms = len(arity) + np.count_nonzero(np.bincount(owner[arrays.unary != 0])) + 1 + len(arrays.leftover_var)
-        # Most scores that are no whole steps from each other show it soon.
-        alike = not len(arrays.leftover_var) and _alike(every[:LOOK], above[:LOOK], unit)
+        # Most scores that are no whole steps from each other show it soon, if not in the unaries.
+        some = slice(None, None, max(1, len(every) // LOOK))
+        alike = not len(arrays.leftover_var) and _alike(every[some], above[some], unit)
         alike = alike and _alike(every, above, unit)
         step = _step(used, unit) if alike else 0.0
         error = ldexp(BUDGET * terms, unit)
