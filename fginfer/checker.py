@@ -465,9 +465,11 @@ class Tree:
         into = self.begin[self.receiver[link]] + places - self.place[link]
         at, by = np.concatenate([into, rows]), np.concatenate([amounts, -amounts.repeat(count)])
         self.remember(self.value, at)
-        # Gains come first, and are exact; of what is lost then only sums below the lowest are rounded.
-        for sign, most in ((by > 0, 8), (by < 0, 2)):
-            np.add.at(self.value, at[sign], by[sign])
+        # Small sums are exact in any order. Else gains come first, and are exact; of what is lost then only sums below
+        # the lowest are rounded.
+        every: Any = [(slice(None), 2)] if np.abs(by).sum() <= LARGEST else [(by > 0, 8), (by < 0, 2)]
+        for some, most in every:
+            np.add.at(self.value, at[some], by[some])
             after = self.value[at]
             need(after.max(initial=0) <= most * LARGEST, "the messages are too large")
         low = (after < -2 * LARGEST) & (after > -np.inf)
