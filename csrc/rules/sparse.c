@@ -296,10 +296,12 @@ static fgi_rc fill_rows(sparse *r, int64_t n_rows, const int32_t *states, const 
     fgi_rc rc = own.failed || r->base.arena.failed ? fgi_no_memory(err) : FGI_OK;
     for (int64_t j = 0; !rc && j < n_rows; j++) order[j] = j;
     if (!rc) sort_rows(r, states, order, spare, n_rows);
+    r->base.grain = fgi_rule_grain(INFINITY, r->otherwise);
     for (int64_t j = 0; !rc && j < n_rows; j++) {
         memcpy(r->states + j * n, states + order[j] * n, (size_t)n * sizeof *states);
         r->scores[j] = scores[order[j]];
         r->base.magnitude = fgi_larger(r->base.magnitude, r->scores[j] > -INFINITY ? fabs(r->scores[j]) : 0);
+        r->base.grain = fgi_rule_grain(r->base.grain, r->scores[j]);
         r->first[j] = 0;
         while (j > 0 && r->first[j] < n && row_of(r, j)[r->first[j]] == row_of(r, j - 1)[r->first[j]]) r->first[j]++;
         if (r->first[j] == n)

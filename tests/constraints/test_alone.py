@@ -217,3 +217,12 @@ def test_a_best_total_of_0_is_proven(name: str, costs: float | None) -> None:
         assert result.gap is not None
         assert result.gap < 1e-12
     assert len(list(k_best(graph, 6))) == sum(graph.score(x) > -inf for x in product(range(2), range(3)))
+
+
+def test_scores_that_cancel_in_a_model_without_a_choice() -> None:
+    graph = FactorGraph([1, 2])
+    graph.set_unary(0, [-2.0])
+    graph.add_sparse([0], [[0]], [2.0], -inf)
+    result = solve(graph)
+    assert (result.status, result.score, result.bound) == ("optimal", 0, 0)
+    assert [r.labels.tolist() for r in k_best(graph, 5)] == [[0, 0], [0, 1]]
