@@ -18,7 +18,8 @@ from fginfer.rules import Chain, Occurrences, Rule, SumRule
 from fginfer.rules.rule import Star
 from fginfer.rules.steps import Piece
 
-MOST_ENTRIES = 300_000  # scores of all tables that are looked at (chosen)
+MOST_ENTRIES = 60_000  # scores of all tables that are looked at: a third of a second (chosen)
+MOST_LABELS = 300_000  # labels of all variables (chosen)
 MOST_LEVELS = 8  # different scores of a table that are said one below the other; more get a Boolean each (chosen)
 MOST_TERMS = 50_000  # literals of the linear constraints that say one rule; more are said by its chain (chosen)
 
@@ -33,7 +34,7 @@ class Encoding:
         self.program, self._entries = Program(), 0
         factors = Factors(graph, beside_rules=True)
         arrays = factors.arrays
-        if len(arrays.values) > MOST_ENTRIES or len(allowed) > MOST_ENTRIES:
+        if graph.table_snapshot().states > MOST_ENTRIES or len(allowed) > MOST_LABELS:
             raise TooLarge
         self.labels = self._domains(arrays, allowed)
         self.program.tops += factors.constants()

@@ -19,11 +19,17 @@ class Learning:
 
     def __init__(self, origin: Lowered, given: Given, settings: Terms) -> None:
         self._origin, self._given, self._cutoff = origin, given, settings.cutoff
+        self._most_entries = settings.rules.learning_entries
         self._piece = settings.rules.learning_piece
         self._account = settings.ledger.open("clauses on constraints")
         self._learner: Learner | None = None
         self._is_made = False
         self._offered = -inf
+
+    @property
+    def is_quick(self) -> bool:
+        """Do few tables have to be said as clauses?"""
+        return self._origin.tables.states <= self._most_entries
 
     @property
     def has_none(self) -> bool:

@@ -49,6 +49,8 @@ class Rules:
         "The same where labelings are few and edac is likely to say as soon whether there is one.")
     learning_first: float = _rule(3e7, "work",
         "Constraints as clauses and linear constraints are searched with so much before other members join.")
+    learning_entries: float = _rule(2e4, "entries",
+        "Tables of no more beside constraints are said as clauses before other members look for a first labeling.")
     learning_share: float = _rule(0.5, "part",
         "After that the same search gets so much of the work of all others.")
     learning_piece: float = _rule(1e6, "work",

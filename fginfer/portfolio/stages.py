@@ -147,7 +147,7 @@ class BeforePresolve:
         if run.settings.threads > 1 and run.size.is_small and not (run.size.is_sparse or run.threads.at_once):
             self._trial = run.threads.submit(self._make_trial)
         yield self._first_labeling
-        if run.known.labels is None:
+        if run.known.labels is None and run.learning is not None and run.learning.is_quick:
             yield self._learn
         yield self._feasible_labeling
         yield self._quick_sweeps
