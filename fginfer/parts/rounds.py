@@ -122,7 +122,7 @@ class Rounds:
         if status == "converged" and self.target.proves:
             self._pace, self._misses = RULES.proof_pace, 0
             return None
-        self.seams.step(beliefs)
+        self.seams.step(beliefs, self.number)
         if self._kick_is_due:
             self._kick(labels)
         return status

@@ -11,6 +11,7 @@ class PartRules(NamedTuple):
     quantum_bits: int = 40  # bits: multipliers are multiples of 2^-40 of the largest score, so that sums are exact
     most_multiplier: int = 1 << 52  # quanta: a multiplier that would get larger stays as it is
     forbidden_drop: float = 1.0  # ranges: so far below its finite scores does a part's forbidden label count in a mean
+    least_draw: float = 1e-3  # ratio: what is added to the draws from 0 to 1 that share out beliefs
     sweeps: int = 1  # iterations of a part in a round
     anew_sweeps: int = 8  # iterations of a part in a round, of a method that begins each round anew
     proof_iterations: int = 8  # iterations of auto on a part

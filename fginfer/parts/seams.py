@@ -98,14 +98,26 @@ class Seams:
             raise ModelError("the multipliers do not sum to 0")
         self._counts = counts
 
-    def step(self, beliefs: list[Reals]) -> None:
-        """Every copy gets its share of the sum of the copies' beliefs: as many parts of it as it has factors."""
+    def step(self, beliefs: list[Reals], number: int = 0) -> None:
+        """Every copy gets a share of the sum of the copies' beliefs: on average as much of it as it has factors. Any
+        shares are as good at once; drawn anew in every round they end fewer times where only several of them together
+        would gain. The round says which are drawn, so that a round that is done again is the same."""
         finite = [_without_infinities(b) for b in beliefs]
         whole = np.zeros(self.n_labels)
         for slots, b in zip(self._slots, finite, strict=True):
             whole[slots] += b
-        pairs = zip(self._slots, self._shares, finite, strict=True)
+        pairs = zip(self._slots, self._drawn(number), finite, strict=True)
         self._move([share * whole[slots] - b for slots, share, b in pairs])
+
+    def _drawn(self, number: int) -> list[Reals]:
+        """The shares of a round: one for all labels of a copy."""
+        draws, total = [], np.zeros(self.n_labels)
+        for p, (slots, share, begin) in enumerate(zip(self._slots, self._shares, self._begins, strict=True)):
+            each = np.random.default_rng((number, p)).random(len(begin) - 1) + RULES.least_draw
+            draws.append(share * np.repeat(each, np.diff(begin)))
+            total[slots] += draws[-1]
+        positive = np.maximum(total, np.finfo(float).tiny)
+        return [draw / positive[slots] for slots, draw in zip(self._slots, draws, strict=True)]
 
     def kick(self, labels: list[NDArray[np.int32]], size: float) -> bool:
         """A step along a subgradient: a part that has a label where the others have another one is to like it less.
