@@ -168,6 +168,8 @@ class Rules:
         "Semidefinite bounds of binary parts join in this round: cycles have ended by then where they suffice.")
     crowded_sdp: int = _rule(2, "round",
         "They join in this round where variables meet so many others that cycles are of no use.")
+    triples_round: int = _rule(5, "round",
+        "Bounds from triples of variables join in this round, where gaps are still wide.")
     clique_round: int = _rule(2, "round",
         "Cliques of labels that exclude each other are looked for in this round.")
     tree_round: int = _rule(4, "round",
@@ -250,6 +252,11 @@ class Rules:
     sdp_share: float = _rule(1.0, "share",
         "Semidefinite bounds have this share until then.")
 
+    triples_trial: float = _rule(1e8, "work",
+        "Bounds from triples have to be ahead of all others after so much.")
+    triples_share: float = _rule(1.0, "share",
+        "Bounds from triples have this share until then, and while they are ahead and fall.")
+
     assignment_trial: float = _rule(3e8, "work",
         "Bounds of quadratic assignment have to be ahead of all others after so much.")
     assignment_share: float = _rule(1.0, "share",
@@ -318,6 +325,10 @@ class Rules:
         "Quadratic assignment takes no larger parts: its memory grows with the fourth power.", high=40)
     sdp_degree: float = _rule(2.0, "factors a variable",
         "With fewer, cycles are as tight as semidefinite bounds, and quicker.")
+    triples_degree: float = _rule(3.0, "factors a variable",
+        "With fewer there are few triples of variables that all meet.")
+    triples_factors: int = _rule(20_000, "factors",
+        "With more a look at all triples takes too long.")
     few_attract: float = _rule(0.1, "part of the factors",
         "gdmm touches few factors of a dense binary model if no more of them reward two ones.")
     crowded: float = _rule(8.0, "factors a variable",

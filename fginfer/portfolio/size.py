@@ -30,6 +30,11 @@ class Size:
         )
         self.may_be_frustrated = binary and len(cards) <= factors <= rules.many_cycles and not self.is_crowded
         self.suits_spins = binary and len(cards) <= rules.sdp_variables and factors >= rules.sdp_degree * len(cards)
+        self.suits_triples = (
+            not binary
+            and rules.triples_degree * len(cards) <= factors <= rules.triples_factors
+            and model.max_arity == 2
+        )
         pairs = len(cards) * (len(cards) - 1) // 2
         self.suits_assignment = (
             rules.least_places <= len(cards) <= rules.most_places

@@ -14,7 +14,7 @@ from fginfer.core.model import Model
 from fginfer.engine import Settings
 from fginfer.portfolio.members.elimination import EliminationMember
 from fginfer.portfolio.members.proof import Assignment, CliqueProof, Dolls, Proof, QuickTree, Semidefinite
-from fginfer.portfolio.members.relaxation import Cycles, Greedy, Slabs, Sweeps
+from fginfer.portfolio.members.relaxation import Cycles, Greedy, Slabs, Sweeps, Triples
 from fginfer.portfolio.members.search import Clauses, NarrowSearch, Search
 from fginfer.portfolio.part import Part, work_of_round
 from fginfer.portfolio.threads import Threads
@@ -28,6 +28,7 @@ BEFORE_A_ROUND: tuple[type[Worker], ...] = (
     NarrowSearch,
     Cycles,
     Semidefinite,
+    Triples,
     Assignment,
     QuickTree,
     Dolls,

@@ -2,8 +2,8 @@
 
 A kind of worker says itself when one of it is due, how one is made, and what share of the next round it claims. The
 team (team.py) is a loop over kinds that knows none of them. Workers know each other by name only, the one that is in
-the ledger: "bnb", "cliques", "edac", "dolls", "sdp", "cycles", "trws", "gdmm", "ad3", "slabs", "search", "narrow",
-"clauses", "icm", "elimination", "assignment".
+the ledger: "bnb", "cliques", "edac", "dolls", "sdp", "cycles", "trws", "gdmm", "ad3", "slabs", "triples", "search",
+"narrow", "clauses", "icm", "elimination", "assignment".
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class View:
         rules = self.rules
         stands = proof.idle_work(self.score) >= rules.little_patience
         much = min(rules.overtaken, rules.moved) if stands else rules.overtaken
-        return proof.bound - self.best_bound("gdmm", "cycles") > much * (proof.bound - self.score)
+        return proof.bound - self.best_bound("gdmm", "cycles", "triples") > much * (proof.bound - self.score)
 
     @property
     def help_is_due(self) -> bool:

@@ -1,4 +1,4 @@
-"""Members whose bounds fall with the work, without a tree: trws, gdmm, ad3, cycles, slabs."""
+"""Members whose bounds fall with the work, without a tree: trws, gdmm, ad3, cycles, slabs, triples."""
 
 from __future__ import annotations
 
@@ -74,6 +74,25 @@ class Cycles(Relaxation):
     @property
     def complete(self) -> bool:
         return self._ended_to_rounding
+
+
+class Triples(Relaxation):
+    """Bounds from triples of variables, for parts whose variables meet many others and whose bounds are far off."""
+
+    name = "triples"
+    gives_way = True
+
+    @classmethod
+    def due(cls, team: View) -> bool:
+        """When the others have had a little time: there is a labeling, and a wide gap above it."""
+        is_time = team.round == team.rules.triples_round and team.size.suits_triples
+        return is_time and -inf < team.score and team.bound - team.score > team.distance(team.rules.far_proof)
+
+    def claim(self, team: View) -> float:
+        """As much as others while it has its trial, or is ahead and gets on; little after that."""
+        is_ahead = self.bound <= team.bound and self.idle_work(team.score) < self.rules.patience
+        on_trial = self.work < self.rules.triples_trial
+        return self.rules.triples_share if on_trial or is_ahead else self.rules.small_share
 
 
 class Descent(Relaxation):
