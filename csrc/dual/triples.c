@@ -4,7 +4,6 @@
  * scores are added up afresh from the messages, which gives the bound, and a labeling is read from them. Now and then
  * all candidates are looked at, and those that are worth most become known. Sweeps alone come first. The messages of a
  * step only ever lower the bound; time decides nothing. */
-#include <string.h>
 #include "base/meter.h"
 #include "base/work.h"
 #include "dual/triples.h"
@@ -98,7 +97,7 @@ static void take_top(triples *self, double top) {
     if (top > -INFINITY) self->magnitude += fabs(top);
 }
 
-/* One step of a stage that has `n` of them; 1: that was the last one. */
+/* One step of a stage that has `n` of them, or none at all; 1: that was the last one. */
 static int is_last(triples *self, int64_t n) { return ++self->at >= n; }
 
 static void update(fgi_solver *solver, triples *self) {
@@ -114,8 +113,10 @@ static void update(fgi_solver *solver, triples *self) {
 static void visit(fgi_solver *solver, triples *self) {
     const int goes_back = self->stage == COMING;
     const int64_t i = goes_back ? self->s.n - 1 - self->at : self->at;
-    fgi_triples_visit(&self->s, i, goes_back);
-    spend(solver, self, entries_at(self, i));
+    if (self->at < self->s.n) {
+        fgi_triples_visit(&self->s, i, goes_back);
+        spend(solver, self, entries_at(self, i));
+    }
     if (!is_last(self, self->s.n)) return;
     if (!goes_back) {
         begin(self, COMING);
@@ -137,7 +138,7 @@ static void sum(fgi_solver *solver, triples *self) {
         fgi_triples_resum_node(&self->s, self->at);
         take_top(self, fgi_triples_node_top(&self->s, self->at));
         spend(solver, self, entries_at(self, self->at));
-    } else {
+    } else if (self->at < self->s.n + self->s.n_pairs) {
         fgi_triples_resum_pair(&self->s, (int32_t)(self->at - self->s.n));
         spend(solver, self, 2 * fgi_pair_entries(&self->s, (int32_t)(self->at - self->s.n)));
     }
@@ -171,14 +172,18 @@ static void take_bound(fgi_solver *solver, triples *self) {
 }
 
 static void top(fgi_solver *solver, triples *self) {
-    take_top(self, fgi_triples_pair_top(&self->s, (int32_t)self->at));
-    spend(solver, self, 2 * fgi_pair_entries(&self->s, (int32_t)self->at));
+    if (self->at < self->s.n_pairs) {
+        take_top(self, fgi_triples_pair_top(&self->s, (int32_t)self->at));
+        spend(solver, self, 2 * fgi_pair_entries(&self->s, (int32_t)self->at));
+    }
     if (is_last(self, self->s.n_pairs)) begin(self, READING);
 }
 
 static void read_label(fgi_solver *solver, triples *self) {
-    self->labels[self->at] = fgi_triples_label(&self->s, self->at, self->labels);
-    spend(solver, self, (self->s.adj_begin[self->at + 1] - self->s.adj_begin[self->at]) * self->s.max_card);
+    if (self->at < self->s.n) {
+        self->labels[self->at] = fgi_triples_label(&self->s, self->at, self->labels);
+        spend(solver, self, (self->s.adj_begin[self->at + 1] - self->s.adj_begin[self->at]) * self->s.max_card);
+    }
     if (!is_last(self, self->s.n)) return;
     fgi_labeling_assign(self->local, self->labels);
     begin(self, ASCENDING);
@@ -204,7 +209,8 @@ static void ascend(fgi_solver *solver, triples *self) {
 static int by_worth(const void *a, const void *b) {
     const fgi_triple *x = a, *y = b;
     if (x->worth != y->worth) return x->worth > y->worth ? -1 : 1;
-    return memcmp(x->pairs, y->pairs, sizeof x->pairs);
+    if (x->pairs[0] != y->pairs[0]) return x->pairs[0] < y->pairs[0] ? -1 : 1;
+    return x->pairs[1] < y->pairs[1] ? -1 : x->pairs[1] > y->pairs[1];
 }
 
 /* Those that are worth a part of what the best one is, and no more than there are pairs. */

@@ -164,7 +164,10 @@ def test_models_it_says_little_about() -> None:
     graph.add_factor([0, 2, 3], np.arange(12.0).reshape(2, 3, 2))
     result = solve(graph, "triples", max_iterations=30)
     assert result.bound >= solve(graph).score
-    assert solve(FactorGraph([3]), "triples").status == "optimal"
+    wide = FactorGraph([2, 2, 2])
+    wide.add_factor([0, 1, 2], np.arange(8.0).reshape(2, 2, 2))
+    for graph in (FactorGraph([]), FactorGraph([3]), wide):
+        assert solve(graph, "triples", max_iterations=3).status == "optimal"
 
 
 def test_what_is_too_large_is_refused() -> None:

@@ -57,6 +57,7 @@ PATHS: dict[str, dict[str, float]] = {
     "rival": _LONG | {"sweeps_a_look": 1, "rival_sweeps": 1, "sweeps_gap": 1e30, "sweeps_gain": -1e30},  # to the sweeps
     "binary": _SHORT | {"many_binary": 0, "binary_degree": 0},
     "spins": _SHORT | {"sdp_round": 1, "crowded_sdp": 1, "sdp_degree": 0, "assignment_round": 1, "least_places": 1},
+    "triples": _SHORT | {"triples_round": 1, "triples_degree": 0, "far_proof": 0},
 }
 
 
