@@ -11,14 +11,14 @@
 #include "primal/labeling.h"
 
 enum { FIRST_SWEEPS = 30 };             /* over the nodes, forwards or backwards, before the first triple (chosen) */
-enum { UPDATES = 4 };                   /* of all known triples in an iteration (chosen) */
+enum { UPDATES = 4 };                   /* times all known triples are updated in an iteration (chosen) */
 enum { LOOK_TIMES = 3 };                /* a look at all candidates comes after so many times its work (chosen) */
 enum { ASCENT = 1 << 16 };              /* operations of coordinate ascent in one go */
 enum { MOST_MESSAGES = 1 << 26 };       /* numbers in the messages of all triples: 512 MB (chosen) */
 enum { STALL_ITERATIONS = 20 };         /* looked at together when it is asked whether the bound still falls */
-static const double STALL_GAIN = 1e-11; /* of the bound, an iteration: less is no progress */
-static const double WORTH = 0.1;        /* of what the best candidate is worth: less is left for later (chosen) */
-static const double LEAST_WORTH = 1e-9; /* of the bound: what is worth less is rounding (chosen) */
+static const double STALL_GAIN = 1e-11; /* share of the bound that an iteration must gain, or it is no progress */
+static const double WORTH = 0.1;        /* share of the worth of the best candidate: others wait (chosen) */
+static const double LEAST_WORTH = 1e-9; /* share of the bound: what is worth less is rounding (chosen) */
 
 typedef enum stage { UPDATING, GOING, COMING, SUMMING, ADDING, TOPPING, READING, ASCENDING, LOOKING } stage;
 
@@ -26,9 +26,9 @@ typedef struct triples {
     fgi_triples s;
     stage stage;
     int64_t at;              /* where the stage is */
-    int64_t updates;         /* of this iteration */
-    fgi_sum bound;           /* of the tops so far */
-    double magnitude;        /* of these */
+    int64_t updates;         /* made in this iteration */
+    fgi_sum bound;           /* sum of the tops so far */
+    double magnitude;        /* sum of their absolute values */
     int64_t messages, since; /* numbers in all messages of triples; work since the last look */
     int is_complete;         /* no candidate was worth anything at the last look, nor has been since */
     double stall_bound;

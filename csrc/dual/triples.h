@@ -21,7 +21,7 @@
 /* Two variables, the first of which has the lower number; all factors of both of them are one. */
 typedef struct fgi_pair {
     int32_t vars[2];
-    int64_t begin; /* of its entries, rows are labels of the first variable */
+    int64_t begin; /* where its entries begin; rows are labels of the first variable */
     int64_t terms; /* numbers that each of its entries is added up from */
     double lost;   /* at most so much is lost of an entry where several factors are added up */
 } fgi_pair;
