@@ -14,6 +14,7 @@ from fginfer.errors import ModelError, SolverError
 from fginfer.gibbs import Averages, Block
 from fginfer.graph import FactorGraph
 from fginfer.log_z_above import Above
+from fginfer.log_z_below import Below
 from fginfer.solve import solve
 from fginfer.sum_product import SumProduct
 
@@ -25,6 +26,9 @@ SWEEPS = 100  # sweeps of Gibbs sampling, where there is no time limit (chosen)
 STEPS = 300  # iterations of the solve that finds a labeling to start from, where there is no time limit (chosen)
 FIRST_SHARE = 0.1  # part of the time limit for belief propagation, and for a labeling to start from (chosen)
 ABOVE_SHARE = 0.4  # part of the time limit after which the upper bound has had enough (chosen)
+BELOW_SHARE = 0.9  # part of the time limit after which the chain ends and mean fields raise the lower bound (chosen)
+FIELDS = 12  # mean fields around a block (chosen)
+SETTLED = 0.01  # change of a probability below which Bethe's log Z is a better guess than the lower bound (chosen)
 COVERED = 0.9  # so much of the probability is in what was seen: its sums are then better than averages (chosen)
 NOTHING = "no labeling is allowed: the probabilities do not exist"
 
@@ -47,7 +51,7 @@ class Approximation:
         self._messages: SumProduct | None = None
         self._above: Above | None = None
         self._averages: Averages | None = None
-        self._most = inf
+        self._most, self._low = inf, -inf
 
     def _until(self, share: float) -> float:
         return inf if self._limit is None else self._start + share * self._limit
@@ -78,7 +82,19 @@ class Approximation:
             raise ModelError(NOTHING)
         if first.labels is not None:
             self._averages = Averages(graph, graph.snapshot(), first.labels, self._seed)
-            self._averages.run(SWEEPS if limit is None else 10**9, self._until(1.0))
+            self._averages.run(SWEEPS if limit is None else 10**9, self._until(BELOW_SHARE))
+            self._raise_low()
+
+    def _raise_low(self) -> None:
+        """Mean fields around the blocks, from the averages of the chain."""
+        averages = self._averages
+        if averages is None or not averages.complete:
+            return
+        for block in averages.blocks:
+            if clock.now() < self._until(1.0):
+                below = Below(self._graph, block.cut, averages.probabilities())
+                below.run(FIELDS, self._until(1.0))
+                self._low = max(self._low, below.bound)
 
     def estimate(self) -> Estimate:
         """From what has been done so far; SolverError where that is nothing."""
@@ -90,10 +106,10 @@ class Approximation:
         if averages is not None and averages.complete:
             best = max(averages.blocks, key=lambda block: block.log_z_low)
             rounding = slack if self._above is None else slack + self._above.slack
-            low = best.log_z_low - rounding
+            low = max(best.log_z_low, self._low) - rounding
         log_z = nan
         if best is not None and best.coverage >= COVERED:
-            flat, log_z = best.mean, low - log(best.coverage)
+            flat, log_z = best.mean, best.log_z_low - log(best.coverage)
         elif averages is not None and averages.complete:
             flat = averages.probabilities()
         elif messages is not None:
@@ -101,5 +117,5 @@ class Approximation:
         else:
             raise SolverError("there was no time for any approximation")
         if not log_z >= low:
-            log_z = messages.log_z() if messages is not None and messages.converged else low
+            log_z = messages.log_z() if messages is not None and messages.change < SETTLED else low
         return Estimate(min(max(log_z, low), high), by_variable(flat, self._graph.cards), low, high)

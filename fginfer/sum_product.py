@@ -66,6 +66,7 @@ class SumProduct:
         self.cards = graph.cards
         self._begin = np.concatenate([[0], np.cumsum(self.cards)]).astype(np.int64)
         self.constant, self.converged = graph.constant, False
+        self.change = inf  # the largest of a probability in the last round
         self._owner = np.repeat(np.arange(len(self.cards)), self.cards)
         arrays = graph.table_arrays()
         unary, stored_tables = np.array(arrays.unary), StoredTables(arrays)
@@ -103,7 +104,8 @@ class SumProduct:
             for shape in self._shapes:
                 shape.speak(beliefs)
             now = self.flat()
-            self.converged = bool(np.abs(now - before).max(initial=0.0) < CLOSE)
+            self.change = float(np.abs(now - before).max(initial=0.0))
+            self.converged = self.change < CLOSE
             if self.converged or clock.now() >= end:
                 return
             before = now

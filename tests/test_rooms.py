@@ -54,7 +54,7 @@ PYTHON_ROOMS: dict[str, tuple[str, set[str]]] = {
     ),
     "solving": (
         "solve solver follower many batches exact_scores engine methods cluster k_best distances"
-        " parts samples blocks marginals approximate sum_product gibbs log_z_above ranked_parts"
+        " parts samples blocks marginals approximate sum_product gibbs log_z_above log_z_below ranked_parts"
         " max_marginals intervals by_shape reparametrise explain hard_parts relax proof proving shrinking apart prices"
         " conflicts",
         {"tools", "core", "results", "model", "formats", "oracles", "package", "checker"},

@@ -26,6 +26,7 @@ from fginfer.approximate import Approximation
 from fginfer.errors import Interrupted
 from fginfer.gibbs import Averages, Block
 from fginfer.log_z_above import Above
+from fginfer.log_z_below import Below
 from fginfer.sum_product import SumProduct
 
 
@@ -106,6 +107,31 @@ def test_an_upper_bound_of_one_part_is_log_z_and_of_several_no_less(seed: int, m
     first = forests.bound
     forests.run(60)
     assert log_z <= forests.bound < first
+
+
+@given(st.integers(0, 10**9), st.booleans(), st.sampled_from([0.1, 1.0, 8.0]))
+@settings(max_examples=60, deadline=None)
+def test_mean_fields_are_below_log_z(seed: int, forbidden: bool, scale: float) -> None:
+    graph, rng = random_graph(seed, forbidden, scale), np.random.default_rng(seed)
+    log_z, p = enumerated(graph)
+    outside = np.flatnonzero(rng.random(graph.n_variables) < 0.5).astype(np.int32)
+    if log_z == -np.inf:
+        return
+    below = Below(graph, outside, p)
+    below.run(4)
+    assert below.bound <= log_z + 1e-12 * abs(log_z)
+    if not len(outside):
+        assert below.bound == pytest.approx(log_z, abs=1e-9)
+
+
+def test_mean_fields_raise_the_bound() -> None:
+    graph = wide(4, 5)
+    exact = marginals(graph)
+    first = Below(graph, np.arange(12, dtype=np.int32), np.concatenate(exact.variables))
+    first.run(1)
+    after = Below(graph, np.arange(12, dtype=np.int32), np.concatenate(exact.variables))
+    after.run(30)
+    assert exact.log_z - 8.0 < first.bound < after.bound < exact.log_z
 
 
 def test_every_joint_label_of_a_cut_set_adds_up_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
