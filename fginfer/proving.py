@@ -325,10 +325,11 @@ class Prover:
         proven, score = lead <= enough, float(native.info.score)
         claim = b"U" if not proven or self._cutoff > -inf else b"O" if labels is not None else b"I"
         self.file.conclude(claim, inf if claim == b"U" else -inf if labels is None else score)
-        shown = score + lead <= bound + 1e-9 * max(1.0, abs(bound)) + enough
+        reached = (score if self._cutoff == -inf else self._cutoff) + lead
+        shown = reached <= bound + 1e-9 * max(1.0, abs(bound)) + enough
         if proven or (shown and status not in ("optimal", "infeasible")):
             return "complete"
-        return f"without proof: {who}; what is proven is the bound {score + lead:.9g}"
+        return f"without proof: {who}; what is proven is the bound {reached:.9g}"
 
     def _conclude(self, result: Result, optimal: bool) -> str:
         if result.labels is not None:

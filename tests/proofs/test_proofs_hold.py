@@ -277,6 +277,25 @@ def test_labels_go_by_the_bound_of_messages_and_by_dominance_before_a_part_is_pr
     assert {b"L", b"D", b"X", b"T"} <= set(said)
 
 
+def test_less_than_a_cutoff_needs_is_said_with_the_bound_that_is_proven(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    graph = FactorGraph([5] * 9)
+    for i in range(9):
+        for j in range(i):
+            graph.add_factor([j, i], rng.normal(size=(5, 5)))
+    cutoff = 1.0 + (solve(graph, gap=0.0).score or 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("LITTLE_WORK", "LITTLE_TREE", "ELIMINATION_WORK"):
+            patch.setattr(proving, name, 0.0)
+        result = solve(graph, gap=0.0, cutoff=cutoff, proof=tmp_path / "run.proof")
+    assert (result.status, result.labels) == ("infeasible", None)
+    assert result.proof is not None
+    verdict = check(graph, tmp_path)
+    assert isinstance(verdict, Verdict), verdict
+    assert float(result.proof.split("bound ")[1]) == pytest.approx(float(verdict.bound or 0), rel=1e-8)
+    assert float(verdict.bound or 0) > cutoff
+
+
 def test_the_parts_of_a_sparse_model_are_proven_one_by_one(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     graph = FactorGraph([3] * 60)
