@@ -18,6 +18,7 @@ from fginfer.cli import make_parser
 
 sys.path.insert(0, str(Path(__file__).parent))
 import method_tables
+import paper_pictures
 import pictures
 from parameters import fields, parameters, word
 
@@ -47,6 +48,7 @@ list_benchmarks()
 list_commands()
 method_tables.write(Path(__file__).parent / "start")
 pictures.write()
+paper_pictures.write()
 
 project = "fginfer"
 author = "The fginfer authors"
