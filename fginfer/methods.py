@@ -11,6 +11,7 @@ from textwrap import wrap
 from typing import Any
 
 from fginfer.apart import ApartEngine
+from fginfer.conflicts.engine import LearningEngine
 from fginfer.core.rows import method_rows, option_rows
 from fginfer.core.solver import native_methods
 from fginfer.engine import Engine, NativeEngine, Settings, check_settings
@@ -81,6 +82,9 @@ def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine
     """
     if graph.rules:
         return ApartEngine(graph, settings, make_engine)
+    learning = LearningEngine.made(graph, settings) if settings.method == "clauses" else None
+    if learning is not None:
+        return learning
     if settings.method in native_methods():
         return NativeEngine(graph.snapshot(), settings)
     make = python_methods().get(settings.method) or added("methods").get(settings.method)

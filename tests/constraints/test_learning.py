@@ -71,6 +71,27 @@ def test_slices_change_nothing() -> None:
     assert pieces.result().status == whole.status == "optimal"
 
 
+def test_clauses_reads_constraints_as_they_were_said() -> None:
+    """With costs, to the proof; the same after changes of numbers."""
+    rng = np.random.default_rng(3)
+    graph = FactorGraph([4] * 8)
+    unary = rng.integers(0, 9, (8, 4)).astype(float)
+    graph.set_unaries(unary)
+    graph.add_global_cardinality(range(8), low={0: 2}, high={1: 1, 2: 2, 3: 3})
+    graph.add_budget([(v, a) for v in range(8) for a in range(4)], [1.0, 0.5, 2.0, 0.1] * 8, 6.5)
+    solver = Solver(graph, "clauses")
+    assert solver.run() == "optimal"
+    assert solver.result().score == solve(graph, "bnb").score
+    graph.set_unary(2, [20.0, 0.0, 0.0, 0.0])
+    solver.update()
+    assert solver.run() == "optimal"
+    assert solver.result().score == solve(graph, "bnb").score
+    assert solver.result().labels[2] == 0
+    best = solver.result().score
+    assert solve(graph, "clauses", cutoff=best).status == "infeasible"
+    assert solve(graph, "clauses", cutoff=best - 1).score == best
+
+
 def test_what_cannot_be_is_proved_by_learning() -> None:
     graph = queens(12)
     graph.add_at_least(7, [(i, a) for i in range(12) for a in range(12) if (i + a) % 2 == 0 and i < 6])
