@@ -79,7 +79,7 @@ def note(tester: str, unit: str, count: int, wrong: int) -> None:
 def table(lines: Iterable[Line]) -> str:
     """Markdown: a row for each tester, its counts over all builds and on the last one."""
     lines = list(lines)
-    rows = ["| tester | tried in all | false | builds | last build | tried on it |", "|---|---:|---:|---:|---|---:|"]
+    rows = ["| tester | tried in all | faults | builds | last build | tried on it |", "|---|---:|---:|---:|---|---:|"]
     for tester, unit in sorted({line[2:4] for line in lines}):
         own = [line for line in lines if line[2:4] == (tester, unit)]
         last = [line for line in own if line.build == own[-1].build]
