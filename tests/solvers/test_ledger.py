@@ -141,8 +141,9 @@ def test_rows_say_what_they_count(method: str, counts: str, caplog: pytest.LogCa
 
 def test_the_manual_names_every_member() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "start" / "results.md").read_text()
+    rows = "".join(line for line in page.split("\n") if "| members " in line)
     names = {kind.name for kind in (*AT_FIRST, *BEFORE_A_ROUND, *AFTER_A_ROUND, *HELPERS)}
-    assert {name for name in names if f"`{name}`" not in page} == set()
+    assert {name for name in names if f"`{name}`" not in rows} == set()
 
 
 def test_rows_name_who_found_an_improvement_once(caplog: pytest.LogCaptureFixture) -> None:
