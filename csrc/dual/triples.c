@@ -3,7 +3,7 @@
  * An iteration updates all known triples and sweeps over the nodes, forwards and backwards, some times over; then all
  * scores are added up afresh from the messages, which gives the bound, and a labeling is read from them. Now and then
  * all candidates are looked at, and those that are worth most become known. Sweeps alone come first. The messages of a
- * step only ever lower the bound; time decides nothing. */
+ * step only ever lower the bound; time decides nothing. Decision 0027 has what was measured. */
 #include "base/meter.h"
 #include "base/work.h"
 #include "dual/triples.h"
