@@ -31,7 +31,7 @@ def log_partition_of(layer: Layer, unaries: Tensor, second: Tensor) -> Tensor:
         live[first + k] = message
         if message.dim() == 1:
             total = total + message
-    if not torch.compiler.is_compiling() and bool((total.detach() < FORBIDDEN / 2).any()):
+    if not _is_blind() and bool((total.detach() < FORBIDDEN / 2).any()):
         raise ModelError("an item has no labeling that is allowed")
     return total
 
@@ -58,9 +58,14 @@ def _joint(step: Step, live: list[Any]) -> Tensor:
     return joint
 
 
+def _is_blind() -> bool:
+    """Is this no place to look at values: code that is compiled, mapped or differentiated as a function?"""
+    return torch.compiler.is_compiling() or torch._C._functorch.maybe_current_level() is not None
+
+
 def _check(unaries: Tensor, second: Tensor) -> None:
-    if torch.compiler.is_compiling() or torch._C._functorch.maybe_current_level() is not None:
-        return  # no look at values there
+    if _is_blind():
+        return
     for name, x in (("unaries", unaries), ("tables or weights", second)):
         if bool((~(x.detach() < float("inf"))).any()):
             raise ModelError(f"{name} must be numbers or -inf, not NaN or inf")

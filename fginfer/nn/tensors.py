@@ -203,6 +203,24 @@ def _answer_backward(ctx: Any, grad: Tensor, _: Any) -> Any:
 answer_op.register_autograd(_answer_backward, setup_context=_answer_context)
 
 
+@torch.library.custom_op("fginfer::places", mutates_args=())
+def places_op(layer: int, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the scores of a labeling are: in a row of unaries, and in one of tables. An operator sees its labels, also
+    those of a mapped axis, and can say which are wrong."""
+    s, rows = LAYERS[layer].structure, truth.detach().cpu().numpy()
+    if rows.size:
+        check_truth(s, (len(rows),), rows)
+    own, entries = s.label_begin[:-1] + rows, s.table_begin[s.table_ids] + s.states_at(rows)
+    return torch.from_numpy(own.astype(np.int64)).to(truth.device), torch.from_numpy(entries).to(truth.device)
+
+
+@places_op.register_fake
+def _(layer: int, truth: Tensor) -> Any:
+    s, batch = LAYERS[layer].structure, truth.shape[0]
+    shapes = (batch, s.n_variables), (batch, s.n_factors)
+    return tuple(truth.new_empty(shape, dtype=torch.int64) for shape in shapes)
+
+
 # -- vmap: the mapped axis becomes one of the batch ----------------------------------------------------------------
 
 
@@ -234,6 +252,7 @@ def _mapped(op: Any, tensors: Sequence[int], batched: Sequence[int]) -> None:
 _mapped(loss_op, (3, 4, 5, 6), (6,))
 _mapped(answer_op, (3, 4, 5), (5,))
 _mapped(answer_back_op, (3, 4, 5, 6, 7), (5,))
+_mapped(places_op, (1,), ())
 
 
 def _not_compiled(f: F) -> F:
@@ -329,10 +348,8 @@ def log_partition(layer: Layer, unaries: Any, tables: Any, weights: Any) -> Tens
 @_not_compiled
 def marginals(layer: Layer, unaries: Any, tables: Any, weights: Any) -> Tensor:
     shapes, own, second = _given(layer, unaries, tables, weights)
-    with torch.enable_grad():
-        start = own if own.requires_grad else own.detach().requires_grad_()
-        log_z = log_partition_of(layer, start, second)
-        found = torch.autograd.grad(log_z.sum(), start, create_graph=torch.is_grad_enabled())[0]
+    # As a function of functions, so that whatever maps or differentiates the layer may have this inside.
+    found = torch.func.grad(lambda x: log_partition_of(layer, x, second).sum())(own)
     needs = own.requires_grad or second.requires_grad
     return _shaped(layer, found if needs else found.detach(), shapes.lead)
 
@@ -340,13 +357,9 @@ def marginals(layer: Layer, unaries: Any, tables: Any, weights: Any) -> Tensor:
 @_not_compiled
 def crf_loss(layer: Layer, truth: Any, unaries: Any, tables: Any, weights: Any) -> Tensor:
     shapes, own, second = _given(layer, unaries, tables, weights)
-    s, true = layer.structure, _truth(layer, truth, shapes.lead).to(own.device)
-    if true.numel():
-        rows = true.detach().cpu().numpy()
-        check_truth(s, (len(rows),), rows)
-    own_scores = own.gather(1, torch.as_tensor(s.label_begin[:-1], device=own.device) + true).sum(1)
-    states = torch.as_tensor(s.states_at(true.detach().cpu().numpy()), device=own.device)
-    entries = torch.as_tensor(s.table_begin[s.table_ids], device=own.device) + states
+    s = layer.structure
+    places, entries = places_op(layer.number, _truth(layer, truth, shapes.lead).to(own.device))
+    own_scores = own.gather(1, places).sum(1)
     if s.known is None:
         joint = second.expand(len(own), -1).gather(1, entries)
     else:

@@ -86,6 +86,19 @@ def test_vmap_is_a_batch(given):
     torch.testing.assert_close(mapped, torch.stack([layer.sparsemap(u, t) for u, t in zip(unaries, each, strict=True)]))
 
 
+def test_sums_can_be_mapped_and_differentiated_as_functions(given):
+    layer, unaries, table, truth = given
+    torch.testing.assert_close(
+        torch.vmap(lambda u, y: layer.crf_loss(y, u, table))(unaries, truth), layer.crf_loss(truth, unaries, table)
+    )
+    for of in (layer.marginals, layer.log_partition):
+        torch.testing.assert_close(torch.vmap(lambda u, of=of: of(u, table))(unaries), of(unaries, table))
+    each = torch.vmap(torch.func.grad(lambda u, y: layer.crf_loss(y, u, table)))(unaries, truth)
+    torch.testing.assert_close(each, torch.autograd.grad(layer.crf_loss(truth, unaries, table).sum(), unaries)[0])
+    with pytest.raises(ModelError, match="labels"):
+        torch.vmap(lambda u, y: layer.crf_loss(y, u, table))(unaries, truth + 9)
+
+
 def test_compiled_code_has_the_operators_in_it(given):
     layer, unaries, table, truth = given
 
