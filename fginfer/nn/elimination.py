@@ -10,6 +10,7 @@ import torch
 from fginfer.errors import ModelError
 from fginfer.nn.layer import Layer
 from fginfer.nn.plan import Step
+from fginfer.nn.transforms import is_blind
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -31,7 +32,7 @@ def log_partition_of(layer: Layer, unaries: Tensor, second: Tensor) -> Tensor:
         live[first + k] = message
         if message.dim() == 1:
             total = total + message
-    if not _is_blind() and bool((total.detach() < FORBIDDEN / 2).any()):
+    if not is_blind() and bool((total.detach() < FORBIDDEN / 2).any()):
         raise ModelError("an item has no labeling that is allowed")
     return total
 
@@ -58,13 +59,8 @@ def _joint(step: Step, live: list[Any]) -> Tensor:
     return joint
 
 
-def _is_blind() -> bool:
-    """Is this no place to look at values: code that is compiled, mapped or differentiated as a function?"""
-    return torch.compiler.is_compiling() or torch._C._functorch.maybe_current_level() is not None
-
-
 def _check(unaries: Tensor, second: Tensor) -> None:
-    if _is_blind():
+    if is_blind():
         return
     for name, x in (("unaries", unaries), ("tables or weights", second)):
         if bool((~(x.detach() < float("inf"))).any()):

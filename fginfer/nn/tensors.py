@@ -16,6 +16,7 @@ from fginfer.nn.elimination import log_partition_of
 from fginfer.nn.layer import LAYERS, Layer, run_loss
 from fginfer.nn.scores import Moments, Rows, Scores, Shapes, check_scores, check_shapes
 from fginfer.nn.scores import check_labels as check_truth
+from fginfer.nn.transforms import as_function
 from fginfer.nn.work import NOISES
 
 Tensor: TypeAlias = torch.Tensor
@@ -195,7 +196,7 @@ def _answer_backward(ctx: Any, grad: Tensor, _: Any) -> Any:
     keys, unaries, second, saved = ctx.saved_tensors
     if ctx.told[1] == "labels":
         return None, None, None, None, None, None
-    own, rows = answer_back_op(*ctx.told, keys, unaries, second, saved, grad.contiguous())
+    own, rows = _answer_back(*ctx.told, keys, unaries, second, saved, grad.contiguous())
     shared = second.shape[0] != unaries.shape[0]
     return None, None, None, None, own, rows.sum(0, True) if shared else rows
 
@@ -224,10 +225,10 @@ def _(layer: int, truth: Tensor) -> Any:
 # -- vmap: the mapped axis becomes one of the batch ----------------------------------------------------------------
 
 
-def _mapped(op: Any, tensors: Sequence[int], batched: Sequence[int]) -> None:
+def _mapped(tensors: Sequence[int], batched: Sequence[int]) -> Callable[..., Any]:
     """tensors: places of arguments with an axis for the batch; batched: those of them that may have one row for all."""
 
-    def rule(info: Any, in_dims: Any, *args: Any) -> Any:
+    def rule(call: Any, info: Any, in_dims: Any, *args: Any) -> Any:
         size, given = info.batch_size, list(args)
         rows = None
         for k in tensors:
@@ -242,17 +243,17 @@ def _mapped(op: Any, tensors: Sequence[int], batched: Sequence[int]) -> None:
                 if k in batched and x.shape[1] == 1 and rows != 1:
                     x = x.expand(size, rows, *x.shape[2:])
                 given[k] = x.reshape(-1, *x.shape[2:])
-        out = op(*given)
+        out = call(*given)
         folded = tuple(x if x.numel() == 0 else x.reshape(size, -1, *x.shape[1:]) for x in out)
         return folded, tuple(None if x.numel() == 0 else 0 for x in out)
 
-    torch.library.register_vmap(op, rule)
+    return rule
 
 
-_mapped(loss_op, (3, 4, 5, 6), (6,))
-_mapped(answer_op, (3, 4, 5), (5,))
-_mapped(answer_back_op, (3, 4, 5, 6, 7), (5,))
-_mapped(places_op, (1,), ())
+_loss = as_function(loss_op, _mapped((3, 4, 5, 6), (6,)), _loss_context, _loss_backward)
+_answer = as_function(answer_op, _mapped((3, 4, 5), (5,)), _answer_context, _answer_backward)
+_answer_back = as_function(answer_back_op, _mapped((3, 4, 5, 6, 7), (5,)))
+_places = as_function(places_op, _mapped((1,), ()))
 
 
 def _not_compiled(f: F) -> F:
@@ -308,7 +309,7 @@ def _shaped(layer: Layer, rows: Tensor, lead: tuple[int, ...]) -> Tensor:
 
 def labels(layer: Layer, unaries: Any, tables: Any, weights: Any, keys: Any) -> Tensor:
     shapes, own, second = _given(layer, unaries, tables, weights)
-    found = answer_op(layer.number, "labels", [], _keys_tensor(keys, shapes.lead), own.detach(), second.detach())
+    found = _answer(layer.number, "labels", [], _keys_tensor(keys, shapes.lead), own.detach(), second.detach())
     best: Tensor = found[1].reshape(*shapes.lead, layer.structure.n_variables)
     return best
 
@@ -318,21 +319,21 @@ def loss(
 ) -> Tensor:
     shapes, own, second = _given(layer, unaries, tables, weights)
     true, known = _truth(layer, truth, shapes.lead), _keys_tensor(keys, shapes.lead)
-    values = loss_op(layer.number, kind, _numbers(options), true, known, own, second)[0]
+    values = _loss(layer.number, kind, _numbers(options), true, known, own, second)[0]
     by_item: Tensor = values.reshape(shapes.lead)
     return by_item
 
 
 def sparsemap(layer: Layer, unaries: Any, tables: Any, weights: Any, keys: Any) -> Tensor:
     shapes, own, second = _given(layer, unaries, tables, weights)
-    found = answer_op(layer.number, "sparse", [], _keys_tensor(keys, shapes.lead), own, second)
+    found = _answer(layer.number, "sparse", [], _keys_tensor(keys, shapes.lead), own, second)
     return _shaped(layer, found[0], shapes.lead)
 
 
 def interpolated(layer: Layer, unaries: Any, tables: Any, weights: Any, keys: Any, options: dict[str, Any]) -> Tensor:
     shapes, own, second = _given(layer, unaries, tables, weights)
     known = _keys_tensor(keys, shapes.lead)
-    found = answer_op(layer.number, "perturbed", _numbers(options), known, own, second)
+    found = _answer(layer.number, "perturbed", _numbers(options), known, own, second)
     return _shaped(layer, found[0], shapes.lead)
 
 
@@ -358,7 +359,7 @@ def marginals(layer: Layer, unaries: Any, tables: Any, weights: Any) -> Tensor:
 def crf_loss(layer: Layer, truth: Any, unaries: Any, tables: Any, weights: Any) -> Tensor:
     shapes, own, second = _given(layer, unaries, tables, weights)
     s = layer.structure
-    places, entries = places_op(layer.number, _truth(layer, truth, shapes.lead).to(own.device))
+    places, entries = _places(layer.number, _truth(layer, truth, shapes.lead).to(own.device))
     own_scores = own.gather(1, places).sum(1)
     if s.known is None:
         joint = second.expand(len(own), -1).gather(1, entries)

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from fginfer import ModelError, Potts, nn
+from fginfer import ModelError, Potts, SettingsError, nn
 
 torch = pytest.importorskip("torch")
 
@@ -97,6 +97,26 @@ def test_sums_can_be_mapped_and_differentiated_as_functions(given):
     torch.testing.assert_close(each, torch.autograd.grad(layer.crf_loss(truth, unaries, table).sum(), unaries)[0])
     with pytest.raises(ModelError, match="labels"):
         torch.vmap(lambda u, y: layer.crf_loss(y, u, table))(unaries, truth + 9)
+
+
+@pytest.mark.parametrize("name", ["hinge", "sparse_loss", "crf_loss", "sparsemap"])
+def test_functions_are_differentiated_backwards_and_not_forwards(given, name: str):
+    layer, unaries, table, truth = given
+
+    def of(u, t, y):
+        return layer.sparsemap(u, t).square().sum() if name == "sparsemap" else getattr(layer, name)(y, u, t)
+
+    loss = sum(of(u, table, y) for u, y in zip(unaries, truth, strict=True))
+    own, shared = torch.autograd.grad(loss, (unaries, table))
+    u, t = unaries.detach(), table.detach()
+    each, both = torch.vmap(torch.func.grad(of, (0, 1)), (0, None, 0))(u, t, truth)
+    torch.testing.assert_close(each, own)
+    torch.testing.assert_close(both.sum(0), shared)
+    mapped = torch.func.grad(lambda t: torch.vmap(lambda u, y: of(u, t, y))(u, truth).sum())(t)
+    torch.testing.assert_close(mapped, shared)
+    if name != "crf_loss":  # of torch's own operations
+        with pytest.raises(SettingsError, match="forwards"):
+            torch.func.jacfwd(lambda u: of(u, t, truth[0]))(u[0])
 
 
 def test_compiled_code_has_the_operators_in_it(given):
