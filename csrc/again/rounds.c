@@ -6,6 +6,7 @@
 
 enum {
     DENSE_PART = 1024, /* where more than a part of all variables is active, they are listed by a pass over all */
+    MOST_PART = 16,    /* where more than a part of all variables is dirty, those that agree are dropped at first */
     FEW = 32,          /* active variables that are put in order by insertion (chosen) */
     ROUNDS_A_STEP = 5, /* sweeps over a region before the neighbourhoods get wider */
     STEPS_A_SUM = 2    /* steps without a sum, while something does not agree (chosen) */
@@ -239,6 +240,24 @@ static int work_on_region(fgi_keeper *s, int32_t radius) {
     return 1;
 }
 
+/* Drops from `dirty` what agrees: where everything is dirty hardly anything need be worked on. */
+static void look_at_dirty(fgi_keeper *s) {
+    const int64_t n = s->dirty.n;
+    int32_t *list = s->dirty.at;
+    s->dirty.n = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t i = list[k];
+        fgi_keeper_walk w = fgi_keeper_walk_begin(s, i);
+        int agrees = fgi_keeper_variable_slack(s, i) <= s->slack;
+        for (int32_t f; agrees && (f = fgi_keeper_walk_next(s, i, &w)) >= 0;) {
+            const fgi_view v = fgi_keeper_view(s, f);
+            agrees = fgi_keeper_factor_slack(s, f, &v) <= s->slack;
+        }
+        if (agrees) s->is_dirty[i] = 0;
+        else list[s->dirty.n++] = i;
+    }
+}
+
 /* Every dirty variable has its turn; afterwards those are dirty that are left. 0: a variable has no label left. */
 static int one_step(fgi_keeper *s, int32_t radius, int64_t end) {
     const fgi_array waiting = s->dirty;
@@ -264,7 +283,7 @@ fgi_rc fgi_keeper_run(fgi_keeper *s, double gap, int64_t work, fgi_keeper_info *
     const int64_t end = s->info.work + work;
     double allowed = fgi_proof_tolerance(s->info.score, s->info.unit), distance = INFINITY;
     /* While terms do not agree the gap is not closed: sums of all terms would be made for nothing. */
-    int is_due = s->info.rounds == 0 || s->dirty.n == 0 || gap > 0 || work <= 0;
+    int looked = 0, is_due = s->info.rounds == 0 || s->dirty.n == 0 || gap > 0 || work <= 0;
     s->info.status = FGI_KEEPER_RUNNING;
     while (s->info.status == FGI_KEEPER_RUNNING) {
         if (is_due) distance = sum_terms(s, &allowed);
@@ -274,6 +293,7 @@ fgi_rc fgi_keeper_run(fgi_keeper *s, double gap, int64_t work, fgi_keeper_info *
         if (is_due && distance <= enough) s->info.status = FGI_KEEPER_DONE;
         else if (is_due && (s->info.bound == -INFINITY || s->dirty.n == 0)) s->info.status = FGI_KEEPER_STUCK;
         else if (s->info.work >= end) break;
+        else if (!looked && s->dirty.n > s->n_vars / MOST_PART) look_at_dirty(s), looked = 1, is_due = s->dirty.n == 0;
         else {
             if (!one_step(s, s->radius, end)) s->info.status = FGI_KEEPER_STUCK, sum_terms(s, &allowed);
             is_due = s->dirty.n == 0 || gap > 0 || s->info.work >= end || s->radius % STEPS_A_SUM == 0;

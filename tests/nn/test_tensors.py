@@ -114,7 +114,7 @@ def test_functions_are_differentiated_backwards_and_not_forwards(given, name: st
     torch.testing.assert_close(both.sum(0), shared)
     mapped = torch.func.grad(lambda t: torch.vmap(lambda u, y: of(u, t, y))(u, truth).sum())(t)
     torch.testing.assert_close(mapped, shared)
-    if name != "crf_loss":  # of torch's own operations
+    if name != "crf_loss":  # torch differentiates that one itself
         with pytest.raises(SettingsError, match="forwards"):
             torch.func.jacfwd(lambda u: of(u, t, truth[0]))(u[0])
 
