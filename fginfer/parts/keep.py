@@ -51,7 +51,7 @@ class Keeper:
     def __init__(self, folder: str | None, every: int | None, mark: dict[str, int], resume: bool = False) -> None:
         self._every, self._mark, self._stays = every, mark, folder is not None
         self.kept: Kept | None = None
-        self._kept_at, self._took = clock.now(), 0.0
+        self._kept_at, self._took = -1.0, 0.0  # -1: no round has been done yet
         self._has_failed = False
         try:
             self._folder = Path(mkdtemp(prefix="fginfer-parts-")) if folder is None else Path(folder)
@@ -70,6 +70,8 @@ class Keeper:
     def is_due(self, number: int) -> bool:
         """Whether this round is one to keep. What follows, up to `seal`, counts as the time that takes."""
         now = clock.now()
+        if self._kept_at < 0:  # making and shipping parts is not work that could be lost
+            self._kept_at = now
         since = now - self._kept_at
         if self._every is not None:
             due = number % self._every == 0

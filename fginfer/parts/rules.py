@@ -33,7 +33,7 @@ class PartRules(NamedTuple):
     kick_less: float = 0.8  # ratio: the next one, where the one before has gained too little
     kick_least: float = 0.02  # part of the gap: no smaller ones are tried
     keep_every: int = 64  # rounds between two that are kept, to go back to after a fault
-    keep_seconds: float = 15.0  # seconds: where so many rounds take longer than this, one is kept sooner
+    keep_seconds: float = 60.0  # seconds: where so many rounds take longer than this, one is kept sooner
     keep_share: float = 20.0  # ratio: between two kept rounds passes so many times the time that keeping takes
     slice_seconds: float = 0.05  # seconds: the clock is looked at so often inside a part
     balance: float = 1.05  # ratio: no part of a split by growth is larger than the mean by more than this

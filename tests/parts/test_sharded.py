@@ -137,7 +137,7 @@ def test_checkpoint_and_resume(tmp_path: Path) -> None:
 def test_slow_rounds_are_kept_sooner(tmp_path: Path, monkeypatch) -> None:
     graph = FactorGraph.grid((14, 15), np.random.default_rng(1).normal(size=(14, 15, 4)), Potts(0, -0.9))
     plain = solve(graph, parts=3, gap=0.0, max_iterations=12)
-    monkeypatch.setattr("fginfer.parts.keep.RULES", RULES._replace(keep_seconds=0.0, keep_share=0.0))
+    monkeypatch.setattr("fginfer.parts.keep.RULES", RULES._replace(keep_seconds=-1.0, keep_share=-1.0))
     with PartsSolver(graph, PartsPlan(3, checkpoint=str(tmp_path)), gap=0.0) as solver:
         solver.run(iterations=5)
     assert (tmp_path / "round4-part0.npz").exists()
