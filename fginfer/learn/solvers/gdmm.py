@@ -30,7 +30,7 @@ from fginfer.learn.solvers.gdmm_options import GdmmOptions
 from fginfer.log import thousands
 
 MANY = 1000  # labels of tokens from which unigram oracles look at a part of them
-PARTS = 4  # parts, of which one is looked at: zh_pinyin is at bcfw's objective in half of the time that 1 and 10 take
+PARTS = 4  # parts, of which one is looked at: zh_pinyin is at bcfw's objective in half of bcfw's time
 
 
 class _Gdmm(Trainer):
