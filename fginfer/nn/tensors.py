@@ -16,7 +16,7 @@ from fginfer.nn.elimination import log_partition_of
 from fginfer.nn.layer import LAYERS, Layer, run_loss
 from fginfer.nn.scores import Moments, Rows, Scores, Shapes, check_scores, check_shapes
 from fginfer.nn.scores import check_labels as check_truth
-from fginfer.nn.transforms import as_function
+from fginfer.nn.transforms import NO_SECOND, as_function
 from fginfer.nn.work import NOISES
 
 Tensor: TypeAlias = torch.Tensor
@@ -102,10 +102,16 @@ def _(layer: int, kind: str, options: Sequence[float], truth: Any, keys: Any, un
 
 def _loss_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(output[1], output[2])
+    ctx.set_materialize_grads(False)
     ctx.shared = inputs[6].shape[0] != inputs[5].shape[0]
 
 
-def _loss_backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
+def _loss_backward(ctx: Any, grad: Tensor | None, *of_gradients: Tensor | None) -> Any:
+    """Gradients are outputs, too: who asks for their derivative would get zeros."""
+    if any(g is not None for g in of_gradients):
+        raise SettingsError(NO_SECOND)
+    if grad is None:
+        return (None,) * 7
     own, second = ctx.saved_tensors
     weighed = grad[:, None] * second
     return None, None, None, None, None, grad[:, None] * own, weighed.sum(0, True) if ctx.shared else weighed

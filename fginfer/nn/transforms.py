@@ -9,6 +9,8 @@ import torch
 
 from fginfer.errors import SettingsError
 
+NO_SECOND = "layers have no second derivatives but of crf_loss, marginals and log_partition"
+
 
 def as_function(
     op: Any, mapped: Callable[..., Any], context: Callable[..., None] | None = None, back: Any = None
@@ -29,7 +31,7 @@ def as_function(
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
             if back is None:
-                raise SettingsError("layers have no second derivatives but of crf_loss, marginals and log_partition")
+                raise SettingsError(NO_SECOND)
             return back(ctx, *gradients)
 
         @staticmethod

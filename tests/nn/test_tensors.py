@@ -47,6 +47,15 @@ def test_log_partition_has_second_derivatives(given):
     assert torch.autograd.gradgradcheck(layer.log_partition, (unaries, table), fast_mode=True)
 
 
+@pytest.mark.parametrize("name", ["hinge", "perturbed_loss", "sparse_loss"])
+def test_second_derivatives_that_would_be_wrong_are_refused(given, name: str):
+    layer, unaries, table, truth = given
+    loss = call(layer, name, truth, unaries, table).sum()
+    (first,) = torch.autograd.grad(loss, unaries, create_graph=True)
+    with pytest.raises(SettingsError, match="no second derivatives"):
+        torch.autograd.grad((first**2).sum(), unaries)
+
+
 @pytest.mark.parametrize("name", ["hinge", "sparse_loss", "crf_loss"])
 def test_weights_pass_gradcheck(name: str):
     torch.manual_seed(1)
