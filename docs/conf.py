@@ -85,6 +85,7 @@ autosummary_generate = True
 autodoc_typehints = "description"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike"}  # not the dozen types that it stands for
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # a method by its name: there is no room for the class
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -113,7 +114,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "navigation_with_keys": False,
 }
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "papers": []}  # pages without others beside them in their section
 
 
 ARGUMENT = re.compile(r"([a-z_][\w, ]*?) {2,}(\S.*)")
