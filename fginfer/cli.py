@@ -12,6 +12,7 @@ import os
 import pkgutil
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -49,11 +50,20 @@ examples:
 exit codes: 0 done, 2 stopped with a gap, 3 bad input or usage, 4 failure, 20 proven infeasible"""
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Descriptions and epilogs keep their lines. Long ones are wrapped, unless they are indented, as examples are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = (indent + line for line in text.splitlines())
+        return "\n".join(line if line.startswith(" ") else textwrap.fill(line, width) for line in lines)
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse, with our exit code for wrong usage, and the usage of the command that was wrongly used."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.formatter_class = _Help
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")  # before 3.13, -1e5 is taken for an option
 
     def error(self, message: str) -> NoReturn:
@@ -94,7 +104,6 @@ def make_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
         prog="fginfer",
         description="MAP inference in factor graphs. Scores are maximised; energy = -score.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="version, compiler and CPU path")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)

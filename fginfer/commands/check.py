@@ -25,7 +25,6 @@ def register(subparsers: Any) -> None:
         description="Scores a labeling from the tables of the model. Exit code 20 if it violates a hard constraint"
         " or is not above the cutoff of the file.",
         epilog="example:\n  fginfer check grid.uai grid.MPE",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     parser.add_argument("solution", metavar="SOLUTION", help="a UAI solution file (MPE or MAP)")

@@ -65,7 +65,7 @@ def add_max_memory(parser: argparse.ArgumentParser) -> None:
         "--max-memory",
         type=size,
         metavar="N",
-        help="what reading a model may take, as in 4GB (default: half of the machine's memory, at most 8 GiB)",
+        help="memory that reading a model may use, as in 4GB (default: half of the machine's memory, at most 8 GiB)",
     )
 
 

@@ -53,19 +53,18 @@ def register(subparsers: Any) -> None:
         help="run methods and other solvers side by side",
         description="Runs methods and installed peers one at a time on the same files and writes a report.",
         epilog=_epilog(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="models")
     methods: Any = parser.add_argument(
         "--methods", default="auto,trws,gdmm", metavar="A,B", help="methods and peers (default %(default)s)"
     )
     methods.completer = _complete_methods
-    parser.add_argument("--time-limit", type=float, default=10.0, metavar="S", help="of each run (default 10)")
+    parser.add_argument("--time-limit", type=float, default=10.0, metavar="S", help="seconds for each run (default 10)")
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="runs of each, with seeds 0, 1 ... (default 1)"
+        "--repeat", type=int, default=1, metavar="N", help="how often each is run, with seeds 0, 1, ... (default 1)"
     )
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of our methods (default 1)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first run (default 0)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of our methods (default 1)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the first run (default 0)")
     parser.add_argument(
         "--gap", type=float, default=1e-6, metavar="G", help="our methods stop at this gap (default 1e-6)"
     )

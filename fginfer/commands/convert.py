@@ -25,7 +25,6 @@ def register(subparsers: Any) -> None:
         help="write a model in another format",
         description="Reads a model and writes it in the format of the second name; no value is lost silently.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     parser.add_argument("target", metavar="TARGET", help="the file to write; - is standard output")

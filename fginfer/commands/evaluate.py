@@ -17,7 +17,6 @@ def register(subparsers: Any) -> None:
         " match on an svmlight file; P@k,"
         " nDCG@k, PSP@k and F1 of models with very many labels.",
         epilog="examples:\n  fginfer evaluate chunker.npz test.txt.gz\n  fginfer evaluate tags.npz test.svm --json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file written by `fginfer train`")
     parser.add_argument("data", metavar="FILE", help="labelled data as the training file, also .gz")

@@ -29,7 +29,6 @@ def register(subparsers: Any) -> None:
         description="Finds factors, constraints, forbidden labels and evidence that contradict each other, each of them"
         " proven to be needed for that; then the cheapest of them to drop.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds (default: none)")

@@ -25,7 +25,6 @@ def register(subparsers: Any) -> None:
         description="Prints sizes, histograms, components and what makes the model easy or hard; of a model that was"
         " learned its kind, labels, features, solver and weights.",
         epilog="examples:\n  fginfer info grid.uai.gz\n  fginfer info chunker.npz --json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -44,19 +44,24 @@ def register(subparsers: Any) -> None:
         description="Prints P(variable = label) and log Z, exactly, or with --approximate as well as the time allows;"
         " with --max the best score of a labeling with each label, exactly or between two bounds.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     parser.add_argument("--max", action="store_true", help="the best score with each label instead of probabilities")
-    parser.add_argument("--variable", action="append", metavar="V", help="only this one, by name or number; repeatable")
     parser.add_argument(
-        "--approximate", action="store_true", help="where exact ones take too long: approximations, and bounds on log Z"
+        "--variable", action="append", metavar="V", help="only this variable, by name or number; may be repeated"
+    )
+    parser.add_argument(
+        "--approximate",
+        action="store_true",
+        help="where exact ones would take too long: approximations, and bounds on log Z",
     )
     parser.add_argument(
         "--time-limit", type=float, metavar="S", help="with --max or --approximate: seconds (default: none)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of approximations (default 0)")
-    parser.add_argument("--memory", type=size, default=float(1 << 30), metavar="N", help="for tables (default 1GiB)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of approximations (default 0)")
+    parser.add_argument(
+        "--memory", type=size, default=float(1 << 30), metavar="N", help="memory for tables (default 1GiB)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("-o", "--out", metavar="MAR", help="write all as a UAI MAR file; -: to standard output")
     parser.add_argument(

@@ -18,12 +18,11 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "predict",
         help="label a file with a trained model",
-        description="Writes the input columns and the answer (CoNLL), or one line of labels an example (svmlight),"
-        " or CoNLL-U with the tags or heads that were found in their column.",
+        description="Writes the input columns and the answer (CoNLL), or one line of labels per example (svmlight),"
+        " or CoNLL-U with the predicted tags or heads in their columns.",
         epilog="examples:\n  fginfer predict chunker.npz test.txt.gz --output answers.txt\n"
         "  fginfer predict tags.npz test.svm --json\n  fginfer predict crf.npz test.txt --probabilities\n"
         "  fginfer predict big.fgx test.svm --top-k 10",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model file written by `fginfer train`")
     parser.add_argument("data", metavar="FILE", help="data as the training file, with or without labels, also .gz")
@@ -35,9 +34,9 @@ def register(subparsers: Any) -> None:
         action="store_true",
         help="crf: with the probability of each answer, and with --json of all labels",
     )
-    parser.add_argument("--top-k", type=int, metavar="K", help="of very many labels: the best K (default 5)")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of such models, as in --threads 2")
-    parser.add_argument("--json", action="store_true", help="one JSON object: a list of labels an example")
+    parser.add_argument("--top-k", type=int, metavar="K", help="extreme: the best K labels (default 5)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="extreme: threads, as in --threads 2")
+    parser.add_argument("--json", action="store_true", help="print one JSON object: a list of labels for each example")
     parser.set_defaults(run=run)
 
 

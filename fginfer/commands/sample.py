@@ -23,19 +23,22 @@ EXAMPLES = """examples:
 def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "sample",
-        help="labelings with the probabilities of a model",
-        description="Draws labelings x with P(x) = exp(score) / Z and prints one a line, a label for each variable:"
-        " independent and exact where elimination fits, else states of a Markov chain (gibbs), or the best labelings"
-        " under random perturbations (perturb), which is said.",
+        help="draw labelings with the probabilities of a model",
+        description="Draws labelings x with P(x) = exp(score) / Z and prints one per line, a label for each variable."
+        " They are independent and exact where elimination fits into memory, otherwise states of a Markov chain"
+        " (gibbs) or best labelings under random perturbations (perturb); the first line says which.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     parser.add_argument("-n", "--count", type=int, default=10, metavar="N", help="how many (default 10)")
-    parser.add_argument("--method", choices=WAYS, help="how (default: exact where that fits, else gibbs)")
-    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds; then there are fewer (default: none)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random numbers (default 0)")
-    parser.add_argument("--memory", type=size, default=float(1 << 30), metavar="N", help="for tables (default 1GiB)")
+    parser.add_argument("--method", choices=WAYS, help="how to draw (default: exact where that fits, else gibbs)")
+    parser.add_argument(
+        "--time-limit", type=float, metavar="S", help="seconds; when they are over there are fewer (default: none)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random numbers (default 0)")
+    parser.add_argument(
+        "--memory", type=size, default=float(1 << 30), metavar="N", help="memory for tables (default 1GiB)"
+    )
     parser.add_argument("--named", action="store_true", help="variable=label with their names instead of numbers")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("-o", "--out", metavar="PATH", help="write the lines there instead of to standard output")

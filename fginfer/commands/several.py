@@ -29,11 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-distance",
         type=int,
         metavar="D",
-        help="with --k-best: variables in which a labeling differs from each before it",
+        help="with --k-best: each labeling differs from all before it in at least D variables",
     )
-    parser.add_argument(
-        "--within", type=float, metavar="W", help="with --k-best: only scores at most W below the best one"
-    )
+    parser.add_argument("--within", type=float, metavar="W", help="with --k-best: only scores at most W below the best")
 
 
 def check(args: argparse.Namespace) -> None:

@@ -20,14 +20,13 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "shard",
         help="write a model as files of its parts",
-        description="Reads a model and writes a file for each part, which fginfer.Sharded.open and fginfer.solve take. "
+        description="Reads a model and writes a file for each part, for fginfer.Sharded.open and fginfer solve. "
         "A UAI file is cut as it is read, and need not fit into memory.",
         epilog="example:\n  fginfer shard grid.uai.gz parts --parts 16",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser, evidence=False)
     parser.add_argument("folder", metavar="DIR", help="where the files go: part-00000.npz and so on")
-    parser.add_argument("--parts", type=int, required=True, metavar="N", help="how many")
+    parser.add_argument("--parts", type=int, required=True, metavar="N", help="how many parts")
     parser.set_defaults(run=run)
 
 

@@ -63,7 +63,6 @@ def register(subparsers: Any) -> None:
         help="find the best labeling of a model",
         description="Finds the labeling with the highest score, and an upper bound on what is possible.",
         epilog=f"{EXAMPLES}\n{explained()}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     names = ", ".join(own_methods())
@@ -77,23 +76,23 @@ def register(subparsers: Any) -> None:
         metavar="C",
         help="only scores above C count; none: infeasible (default: as in the file)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (default 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (default 0)")
     parser.add_argument(
         "--threads",
         type=int,
         default=1,
         metavar="N",
-        help="how many work at once; a proof or an iteration limit ends with the same answer (default 1)",
+        help="threads; a run that ends by proof or iteration limit has the same answer with any number (default 1)",
     )
-    parser.add_argument("--max-iterations", type=int, metavar="N", help="of the method (default: no limit)")
+    parser.add_argument("--max-iterations", type=int, metavar="N", help="iterations of the method (default: no limit)")
     parser.add_argument(
-        "--parts", type=int, metavar="N", help="solve the model in so many parts, each by trws (or --method gdmm, auto)"
+        "--parts", type=int, metavar="N", help="solve the model in N parts, each by trws (or --method gdmm, auto)"
     )
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a Dask cluster, tcp://host:8786: its workers have the parts"
+        "--scheduler", metavar="ADDRESS", help="a Dask scheduler, tcp://host:8786, whose workers hold the parts"
     )
-    parser.add_argument("--checkpoint", metavar="DIR", help="with --parts: a folder that keeps the last rounds")
-    parser.add_argument("--resume", action="store_true", help="go on from the rounds that --checkpoint has kept")
+    parser.add_argument("--checkpoint", metavar="DIR", help="with --parts: a folder in which rounds are saved")
+    parser.add_argument("--resume", action="store_true", help="continue from the rounds that --checkpoint has saved")
     parser.add_argument("--start", metavar="SOL", help="a solution file to start from")
     options: Any = parser.add_argument(
         "--option",
@@ -108,7 +107,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--trace", action="store_true", help="with --json: every improvement with its time")
     parser.add_argument("--proof", metavar="FILE", help="write a proof of the result, for fginfer verify")
     parser.add_argument("-o", "--out", metavar="SOL", help="write labels as a UAI solution file; -: to standard output")
-    parser.add_argument("--watch", metavar="PAGE", help="an HTML page of the solve, written anew every second")
+    parser.add_argument("--watch", metavar="PAGE", help="an HTML page of the run, rewritten every second")
     several.add_arguments(parser)
     parser.add_argument("--quiet", action="store_true", help="no log")
     parser.set_defaults(run=run)

@@ -44,7 +44,6 @@ def register(subparsers: Any) -> None:
         description="Learns from a CoNLL file (last column: the label), a CoNLL-U file (words to UPOS, or with --task "
         "parse words and tags to HEAD) or an svmlight file (one label a line: multiclass; several: label sets).",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add: Any = parser.add_argument
     _add_data(add)

@@ -24,7 +24,6 @@ def register(subparsers: Any) -> None:
         description="Checks a proof written by fginfer solve --proof, by whole numbers and without the solvers. Prints"
         " what is verified (exit code 0), or the step that is not (exit code 1).",
         epilog="example:\n  fginfer solve grid.uai --proof grid.proof\n  fginfer verify grid.uai grid.proof",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help=".uai, .LG and .npz are read by the checker, others by fginfer")
     parser.add_argument("proof", metavar="PROOF", help="a file of fginfer solve --proof")

@@ -27,7 +27,6 @@ def register(subparsers: Any) -> None:
         description="Writes one HTML page that loads nothing from elsewhere: the graph, a variable's labels, a factor's"
         " table, conflicts, and what the run did. Of large models it has a sample.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     parser.add_argument(

@@ -14,6 +14,7 @@ from cli_support import grid, run, strict_json
 
 import fginfer
 from fginfer import FactorGraph, Progress, available_methods, read, solve
+from fginfer.cli import make_parser
 from fginfer.formats import FORMATS, write, write_solution
 from fginfer.log import LogColumns, RunLog, heading, logger, row
 from fginfer.terminal import Terminal
@@ -35,6 +36,14 @@ def test_help_of_every_command(capsys):
         code, text, _ = run(capsys, command, "--help")
         assert code == 0
         assert "example" in text
+
+
+def test_help_fits_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    commands = next(action.choices for action in make_parser()._actions if isinstance(action.choices, dict))
+    for parser in commands.values():
+        lines = parser.format_help().splitlines()
+        assert [line for line in lines if len(line) > 80 and not line.startswith("  ")] == []  # but examples
 
 
 def test_info(tmp_path, capsys):
