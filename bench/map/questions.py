@@ -5,8 +5,9 @@
 
 k_best: 100 best in at most five times the time of one solve is the aim. The peer is the enumeration of toulbar2
 (pytoulbar2), which is told the score of the last of them, so that it has no more to find; `-`: not all within 30 s.
-explain: minimal sets of contradicting constraints of 20 infeasible models; the peer asks CP-SAT (ortools) for a core and leaves out one constraint at a time,
-as cpmpy's `mus` does. `way out` is what the cheapest relaxation took after that, which the peer does not look for.
+explain: minimal sets of contradicting constraints of 20 infeasible models; the peer asks CP-SAT (ortools) for a core
+and leaves out one constraint at a time, as cpmpy's `mus` does. `way out` is what the cheapest relaxation took after
+that, which the peer does not look for.
 Times are of the processor, one core.
 """
 

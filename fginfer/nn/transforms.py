@@ -44,7 +44,7 @@ def as_function(
             raise SettingsError(
                 "layers have no derivative forwards (jvp, jacfwd, hessian); take torch.func.grad, jacrev or backward()"
             )
-        return Function.apply(*given) if within in ("Grad", "Vmap") else op(*given)  # type: ignore[no-untyped-call]
+        return Function.apply(*given) if within in ("Grad", "Vmap") else op(*given)
 
     return call
 
