@@ -24,7 +24,7 @@ th:first-child, td:first-child { text-align: left; } thead th { border-bottom: 2
 td.best { font-weight: 650; } td.miss { color: #a33; }
 .scroll { overflow-x: auto; } .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; margin: .6rem 0; }
 .legend i { display: inline-block; width: 1.6em; height: 3px; vertical-align: middle; margin-right: .4em; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(400px, 1fr)); gap: .6rem 1.4rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: .6rem 1.4rem; }
 .chart { width: 100%; height: auto; } .chart text { font-family: inherit; fill: #333; }
 .chart .title { font-size: 13px; font-weight: 600; } .chart .tick, .chart .label { font-size: 10.5px; }
 .chart .grid { stroke: #e6e6e6; } .chart .none { fill: #888; font-size: 12px; }

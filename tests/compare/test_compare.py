@@ -187,10 +187,14 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine; .ci/run installs it where it can")
 def test_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
-    """The page fits the width of a laptop, the charts have a size, and it prints."""
-    probe = """<script>addEventListener("load", () => { document.title = JSON.stringify({
-        wide: document.documentElement.scrollWidth, seen: innerWidth,
-        heights: [...document.querySelectorAll("svg")].map(s => s.getBoundingClientRect().height)}); });</script>"""
+    """The page fits the width of a laptop, charts have a size and fit a telephone, too, and it prints."""
+    probe = """<script>addEventListener("load", () => {
+        const boxes = () => [...document.querySelectorAll("svg")].map(s => s.getBoundingClientRect());
+        const page = document.documentElement;
+        const found = {wide: page.scrollWidth, seen: innerWidth, heights: boxes().map(box => box.height)};
+        page.style.width = "400px";
+        found.rights = boxes().map(box => box.right);
+        document.title = JSON.stringify(found); });</script>"""
     html = (folder / "out" / "report.html").read_text().replace("</body>", probe + "</body>")
     (tmp_path / "page.html").write_text(html)
     options = [
@@ -211,6 +215,7 @@ def test_page_in_a_browser(folder: Path, tmp_path: Path) -> None:
     assert layout["wide"] <= layout["seen"]
     assert len(layout["heights"]) == 6
     assert min(layout["heights"]) > 60
+    assert max(layout["rights"]) <= 400
     pdf = tmp_path / "page.pdf"
     subprocess.run([*command, f"--print-to-pdf={pdf}", address], capture_output=True, timeout=120, check=True)
     assert pdf.read_bytes().startswith(b"%PDF")
