@@ -49,7 +49,7 @@ def solve_batch(
     unaries  (models, sum of all label counts), or (models, variables, labels) where all variables have as many
     tables   dense tables by their handles or numbers, each (models, shape of the table)
     gap      each is solved until its relative gap is at most this
-    threads  how many work at once; results do not depend on it
+    threads  how many threads work at once; results do not depend on it
 
     Meant for models of tens of variables: each is solved to the end, by local steps from the messages of the one before
     and, where these do not prove it, by branch and bound. A bad number anywhere raises before anything is solved.

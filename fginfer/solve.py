@@ -63,14 +63,14 @@ def solve(
     time_limit      seconds, set-up included; None: until done
     gap             stop when max(0, bound - score) / max(|score|, unit) is at most this; unit: see Result
     seed            the answer depends on it, never on threads
-    threads         how many work at once
-    max_iterations  of the method
+    threads         how many threads work at once
+    max_iterations  the most iterations of the method; None: no limit
     cutoff          only labelings with a score above it are wanted; if there is none, the status is infeasible
     warm_start      an earlier Result, or a labeling
     callback        called with a Progress some twenty times a second; a true return value ends the run
     trace           False leaves out the trace, which takes memory on large models
     dual            False leaves out marginals and messages, which take more; they are also left out where their copy
-                    alone would take longer than the time limit (20 ns a number)
+                    alone would take longer than the time limit (20 ns per number)
     verbose         prints the log of the run to stderr; in a notebook, as plain text below a bar that moves
     on_interrupt    "raise": Ctrl-C (Stop in a notebook) raises KeyboardInterrupt; "return": it ends the run, and the
                     Result has what was found, with the status "interrupted"
@@ -79,10 +79,10 @@ def solve(
                     The answer depends on the parts, not on who works on them
     client          a dask.distributed.Client, or the address of a scheduler: the parts live on its workers. `security`
                     is for an address that begins with tls://
-    memory          with a Sharded model and no client: bytes for the parts in memory; the others sleep on disk
-    checkpoint      a folder in which a solve in parts keeps its last rounds; `resume` goes on from there
+    memory          with a Sharded model and no client: bytes for the parts in memory; the others wait on disk
+    checkpoint      a folder in which a solve in parts saves its rounds; `resume` continues from there
     proof           a file that gets a proof of what the result claims, for `fginfer verify`: see docs/proofs.md
-    options         of the method, for instance rho or damping
+    options         options of the method, for instance rho or damping
 
     >>> from fginfer import FactorGraph, Potts
     >>> chain = FactorGraph.from_arrays([2, 2], [[0.0, 1.0], [0.5, 0.0]], [[0, 1]], tables=[Potts(0, -1)])

@@ -16,7 +16,19 @@ DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 from parameters import fields, parameters, word  # noqa: E402
 
-PACKAGES = ["", ".learn", ".learn.crf", ".extreme", ".latent", ".trim", ".oracles", ".plots", ".reference", ".compare"]
+PACKAGES = [
+    "",
+    ".nn",
+    ".learn",
+    ".learn.crf",
+    ".extreme",
+    ".latent",
+    ".trim",
+    ".oracles",
+    ".plots",
+    ".reference",
+    ".compare",
+]
 
 
 def entries(package: str) -> Iterator[tuple[str, Any]]:
