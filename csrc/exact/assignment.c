@@ -165,11 +165,14 @@ static void enter(level *v) {
 }
 
 /* Costs in steps tell scores apart: once a labeling was visited, others of its cost are better by rounding at most,
- * which a proof may neglect but beside a cutoff. Costs that are rounded down tell nothing. */
+ * which a proof may neglect but beside a cutoff. The best score may be as small as the unit in the end, whatever the
+ * first labeling has. Costs that are rounded down tell nothing. */
 static int find_alike(const fgi_solver *solver) {
     assignment *e = solver->state;
     level *root = &e->levels[0];
+    const double least = SHARE * fgi_proof_tolerance(solver->info.unit, solver->info.unit);
     if (!e->costs->in_steps || (e->costs->error > 0 && solver->settings.cutoff > -INFINITY)) return 1;
+    if (2 * e->costs->error > least) return 1;
     for (int kind = 0; kind < 2; kind++) {
         if (!fgi_alike_places_find(&root->problem, kind == 0, &e->arena, &e->alike[kind])) return 0;
         root->alike[kind] = 1;

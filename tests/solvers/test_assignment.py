@@ -187,3 +187,14 @@ def test_other_models_are_refused_by_name(n: int) -> None:
     graph.add_factor([0, 1, 2], np.zeros((2, 2, 2)))
     with pytest.raises(SolverError, match="not all variables must differ"):
         solve(graph, "assignment")
+
+
+def test_what_a_poor_start_rounds_away_still_counts() -> None:
+    """Costs are rounded as the first labeling allows: labels that it cannot tell apart are no exchangeable places."""
+    graph = FactorGraph([2, 2, 2])
+    graph.add_factor([0], [-3.34e18, 0.5])
+    graph.add_factor([1], [-2517.75, -12.5])
+    graph.add_factor([2], [-0.25, -np.inf])
+    graph.add_factor([0, 2], np.full((2, 2), -0.0625))
+    result = solve(graph, "assignment", warm_start=[0, 0, 0], gap=0)
+    assert (result.score, result.status) == (-12.3125, "optimal")
