@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,11 @@ class PdSolver:
         place, error = ffi.new("int64_t *", begin), new_error()
         check(lib.fgi_pd_pass(self._handle, pointer(rows), len(rows), place, deadline, error), error)
         return int(place[0])
+
+    def joint(self, deadline: float = inf) -> None:
+        """A step of all rows together, on the labels that are active."""
+        error = new_error()
+        check(lib.fgi_pd_joint(self._handle, deadline, error), error)
 
     def loss(self, first: int, last: int) -> float:
         """Sum of the losses of some rows, by exact searches."""

@@ -18,6 +18,9 @@ from fginfer.learn.run.loop import LearnPoint
 from fginfer.learn.run.trainer import Measured, Trainer
 from fginfer.log import logger, thousands
 
+JOINT_FROM, JOINT_EVERY = 64, 32  # passes of pd-sparse before the first joint step, and from one to the next
+NEVER = 1e300  # as the bound after the last joint step: there was none
+
 
 class ExtremePoint(NamedTuple):
     """A LearnPoint and the sparsity at that moment (Yan 2018, Table 2.3).
@@ -130,10 +133,12 @@ class Ppd(Trainer):
 
 
 class Pd(Trainer):
-    """Passes over the rows in an order of their own, as Algorithm 1 of the paper."""
+    """Passes over the rows in an order of their own, as Algorithm 1 of the paper; long runs move all rows together now
+    and then, which takes those to the end that passes alone do not."""
 
     name = "pd-sparse"
     measuring = 1.0
+    deadline = inf
 
     def __init__(
         self, data: ExtremeData, threads: int, seed: int, C: float, lam: float, parts: int, search: str
@@ -142,14 +147,33 @@ class Pd(Trainer):
         self.core = PdSolver(data, threads, C=C, parts=parts, seed=seed, search=SEARCHES[search], **{"lambda": lam})
         self._rng = np.random.Generator(np.random.PCG64(seed))
         self._order = np.zeros(0, np.int32)
-        self._next = 0
+        self._next = self._passes = 0
+        self._joint = (
+            float(JOINT_FROM),
+            float(JOINT_EVERY),
+            NEVER,
+        )  # the pass it is due at, passes between, last bound
         self.sparsities = Sparsities()
 
     def advance(self, deadline: float) -> bool:
         if self._next >= len(self._order):
             self._order, self._next = self._rng.permutation(self._data.rows.n).astype(np.int32), 0
         self._next = self.core.run(self._order, self._next, deadline)
-        return self._next >= len(self._order)
+        if self._next < len(self._order):
+            return False
+        self._passes += 1
+        if self._passes >= self._joint[0]:
+            self._move_together()
+        return True
+
+    def _move_together(self) -> None:
+        """A joint step; the next one is soon if it raised the bound by more than the passes before it did."""
+        _, wait, before = self._joint
+        start = float(self.core.info.dual)
+        self.core.joint(self.deadline)
+        end = float(self.core.info.dual)
+        wait = JOINT_EVERY if end - start > start - before else 2.0 * wait
+        self._joint = (self._passes + wait, wait, end)
 
     def wants_certificate(self, tol: float) -> bool:
         info = self.core.info
@@ -174,7 +198,7 @@ class Pd(Trainer):
         words = [state[name] >> shift & (2**64 - 1) for name in ("state", "inc") for shift in (0, 64)]
         return {
             **self.core.export(), "order": self._order, "next": np.array([self._next]),
-            "generator": np.array(words, np.uint64),
+            "generator": np.array(words, np.uint64), "joint": np.array([*self._joint, self._passes]),
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -184,6 +208,11 @@ class Pd(Trainer):
         self._next = int(fits("next", saved["next"], 1, np.int64)[0])
         if self._next > rows:
             raise DataError("its place does not fit the data")
+        if "joint" in saved:  # files of 0.1.0 have none
+            *due, passes = (float(x) for x in fits("joint", saved["joint"], 4, np.float64))
+            if not (0 <= passes < inf and due[1] >= 1 and due[0] > passes):
+                raise DataError("its next joint step is out of range")
+            self._joint, self._passes = (due[0], due[1], due[2]), int(passes)
         low, high, inc_low, inc_high = (int(w) for w in saved["generator"])
         state: Any = self._rng.bit_generator.state
         state["state"] = {"state": low | high << 64, "inc": inc_low | inc_high << 64}

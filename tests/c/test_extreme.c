@@ -144,6 +144,11 @@ static int test_pd(const problem *p) {
         REQUIRE(fgi_pd_create(&p->data, &s, 1, &other, NULL) == FGI_OK);
         const double early = passes(pd, 2), late = passes(pd, 60);
         CHECK(late >= -1e-9 && late < 0.2 * early);
+        fgi_pd_get_info(pd, &info);
+        const double before = info.dual;
+        CHECK(fgi_pd_joint(pd, INFINITY, NULL) == FGI_OK); /* all rows together: the bound never falls */
+        fgi_pd_get_info(pd, &info);
+        CHECK(info.dual >= before - 1e-12);
         const int64_t n = fgi_pd_export_size(pd, &combined);
         int32_t *labels = fgi_alloc(n, sizeof *labels), *combined_label = fgi_alloc(combined, sizeof *combined_label);
         double *alpha = fgi_alloc(n, sizeof *alpha), *value = fgi_alloc(combined, sizeof *value);

@@ -206,6 +206,56 @@ def test_pd_reaches_the_optimum(parts):
     assert info.dual == pytest.approx(best, rel=1e-4)
 
 
+def pd_gap(solver, C, lam, n):
+    info = solver.info
+    primal = 0.5 * info.squared_norm + lam * info.l1_norm + C * solver.loss(0, n)
+    return (primal - info.dual) / max(1.0, abs(info.dual))
+
+
+@pytest.mark.parametrize("lam", [0.05, 0.5])
+@pytest.mark.parametrize(("seed", "d", "k"), [(1, 4, 6), (2, 6, 30), (2, 15, 50), (3, 8, 12)])
+def test_joint_steps_end_where_passes_creep(lam, seed, d, k):
+    """C = 100 on 30 rows: some of these were 5e-3 above after 5000 passes."""
+    X, y = random_problem(seed, n=30, d=d, k=k, density=0.9, most=5)
+    solver = PdSolver(data_of(X, y, k, False), 1, C=100.0, parts=1, seed=1, **{"lambda": lam})
+    rng = np.random.default_rng(0)
+    for _ in range(16):
+        for _ in range(32):
+            solver.run(rng.permutation(30).astype(np.int32), 0, inf)
+        before = float(solver.info.dual)
+        solver.joint()
+        assert solver.info.dual >= before - 1e-12 * abs(before)
+    assert pd_gap(solver, 100.0, lam, 30) < 1e-6
+    saved = solver.export()
+    alpha, rows = saved["alpha"], np.repeat(np.arange(30), np.diff(saved["row_begin"]))
+    others = np.concatenate([np.arange(n) for n in np.diff(saved["row_begin"])]) >= np.array([len(t) for t in y])[rows]
+    assert (alpha[others] <= 0).all()
+    assert (alpha[~others] >= 0).all()
+    np.testing.assert_allclose(np.bincount(rows, alpha, 30), 0, atol=1e-9)
+    assert np.bincount(rows, np.abs(alpha), 30).max() <= 200 * (1 + 1e-12)
+
+
+def test_joint_steps_meet_the_optimum():
+    X, y = random_problem(1, n=10, d=4, k=4, density=0.7, most=2)
+    solver = PdSolver(data_of(X, y, 4, False), 1, C=3.0, parts=1, seed=1, **{"lambda": 0.05})
+    for _ in range(40):
+        solver.run(np.arange(10, dtype=np.int32), 0, inf)
+        solver.joint()
+    best = pd_optimum(X.toarray().astype(float), y, 4, 3.0, 0.05)
+    assert solver.info.dual == pytest.approx(best, rel=1e-6)
+    assert pd_gap(solver, 3.0, 0.05, 10) < 1e-9
+
+
+def test_rows_without_features_lose_one_each():
+    """Their dual variables were never set, so that the bound stayed C below the optimum for each of them."""
+    X = rows_of(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
+    solver = PdSolver(data_of(X, [[0], [0, 2], [1], [1, 2]], 3, False), 1, C=5.0, parts=1, seed=0, **{"lambda": 0.1})
+    for _ in range(200):
+        solver.run(np.arange(4, dtype=np.int32), 0, inf)
+    assert solver.info.dual > 10.0
+    assert pd_gap(solver, 5.0, 0.1, 4) < 1e-9
+
+
 def test_pd_by_an_index_takes_the_same_steps():
     X, y = random_problem(4, n=400, d=12, k=300, density=0.9)
     found = []

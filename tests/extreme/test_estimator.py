@@ -315,6 +315,20 @@ def test_kill_and_resume(solver, max_iter, tmp_path):
     assert same_model(on.model_, ExtremeClassifier(**settings).fit(X, y).model_)
 
 
+def test_pd_converges_with_large_C_and_resumes_between_joint_steps(tmp_path):
+    """A gap of 5e-4 was left after 5000 passes."""
+    X, y = random_problem(2, n=30, d=6, k=30, density=0.9, most=5)
+    settings = {"solver": "pd-sparse", "C": 100.0, "lam": 0.05, "tol": 1e-6}
+    model = ExtremeClassifier(**settings, max_iter=1000).fit(X, y)
+    assert model.status_ == "converged"
+    assert model.gap_ <= 1e-6
+    path = tmp_path / "run"
+    for passes in (70, 1000):
+        on = ExtremeClassifier(**settings, max_iter=passes, checkpoint=path).fit(X, y)
+    assert same_model(on.model_, model.model_)
+    assert on.n_iter_ == model.n_iter_
+
+
 # ---- choosing C and lambda
 
 

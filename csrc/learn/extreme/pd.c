@@ -14,6 +14,8 @@
 #include "fginfer_search.h"
 
 enum { LOOK = 16 }; /* rows between two looks at the clock */
+/* Least curvature of a step, as a part of 1 / C: a row without features has none, and one step takes it to the end. */
+static const double LEAST_CURVATURE = 1e-6;
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
@@ -130,7 +132,8 @@ int pd_block_reserve(pd_block *b, int32_t n) {
     return 1;
 }
 
-static int reserve_step(fgi_pd *p, int64_t n, int64_t changes) {
+int pd_reserve_move(fgi_pd *p, int64_t row) {
+    const int64_t n = p->blocks[row].n, changes = n * (p->data.row_begin[row + 1] - p->data.row_begin[row]);
     if (n > p->room) {
         const int64_t room = 2 * n;
         if (!fgi_resize(&p->gradient, room, sizeof(double)) || !fgi_resize(&p->up, room, sizeof(double)) ||
@@ -195,25 +198,11 @@ static int add_to_v(fgi_pd *p, int64_t row, int32_t label, double change, int64_
     return 1;
 }
 
-/* The projected step on the active labels. */
-static fgi_rc step(fgi_pd *p, int64_t row, fgi_error *err) {
+/* The row's dual variables become what `up` and `down` hold; others that end at zero leave the active set. */
+fgi_rc pd_move(fgi_pd *p, int64_t row, fgi_error *err) {
     pd_block *b = &p->blocks[row];
-    const int32_t own = pd_own(p, row), others = b->n - own;
-    const int64_t n_features = p->data.row_begin[row + 1] - p->data.row_begin[row];
+    const int32_t own = pd_own(p, row);
     int64_t n_changes = 0;
-    if (!reserve_step(p, b->n, b->n * n_features)) return fgi_no_memory(err);
-    double lowest = INFINITY, highest = -INFINITY, inner = 0.0;
-    for (int32_t k = 0; k < b->n; k++) {
-        p->gradient[k] = pd_score(p, row, b->label[k]) + (k >= own);
-        inner += p->gradient[k] * b->alpha[k];
-        if (k < own) lowest = fgi_smaller(lowest, p->gradient[k]);
-        else highest = fgi_larger(highest, p->gradient[k]);
-    }
-    p->gaps[row] = inner + p->settings.C * fgi_larger(0.0, others ? highest - lowest : 0.0);
-    if (others == 0 || p->squares[row] <= 0.0) return FGI_OK;
-    for (int32_t k = 0; k < own; k++) p->up[k] = b->alpha[k] - p->gradient[k] / p->squares[row];
-    for (int32_t k = 0; k < others; k++) p->down[k] = p->gradient[own + k] / p->squares[row] - b->alpha[own + k];
-    fgi_bisimplex_project(p->up, own, p->down, others, p->settings.C, p->work);
     int32_t kept = own;
     for (int32_t k = 0; k < b->n; k++) {
         const double new = k < own ? p->up[k] : -p->down[k - own], change = new - b->alpha[k];
@@ -227,6 +216,27 @@ static fgi_rc step(fgi_pd *p, int64_t row, fgi_error *err) {
     }
     b->n = kept;
     return fgi_products_set(p->w, n_changes, p->change_label, p->change_feature, p->change_value, err);
+}
+
+/* The projected step on the active labels. */
+static fgi_rc step(fgi_pd *p, int64_t row, fgi_error *err) {
+    pd_block *b = &p->blocks[row];
+    const int32_t own = pd_own(p, row), others = b->n - own;
+    if (!pd_reserve_move(p, row)) return fgi_no_memory(err);
+    double lowest = INFINITY, highest = -INFINITY, inner = 0.0;
+    for (int32_t k = 0; k < b->n; k++) {
+        p->gradient[k] = pd_score(p, row, b->label[k]) + (k >= own);
+        inner += p->gradient[k] * b->alpha[k];
+        if (k < own) lowest = fgi_smaller(lowest, p->gradient[k]);
+        else highest = fgi_larger(highest, p->gradient[k]);
+    }
+    p->gaps[row] = inner + p->settings.C * fgi_larger(0.0, others ? highest - lowest : 0.0);
+    if (others == 0) return FGI_OK;
+    const double curvature = fgi_larger(p->squares[row], LEAST_CURVATURE / p->settings.C);
+    for (int32_t k = 0; k < own; k++) p->up[k] = b->alpha[k] - p->gradient[k] / curvature;
+    for (int32_t k = 0; k < others; k++) p->down[k] = p->gradient[own + k] / curvature - b->alpha[own + k];
+    fgi_bisimplex_project(p->up, own, p->down, others, p->settings.C, p->work);
+    return pd_move(p, row, err);
 }
 
 static fgi_rc visit(fgi_pd *p, int64_t row, fgi_error *err) {

@@ -51,5 +51,8 @@ fgi_rc pd_ask(
 /* <w_k, x_row>. */
 double pd_score(const fgi_pd *p, int64_t row, int32_t label);
 int pd_block_reserve(pd_block *b, int32_t n);
+/* Room for a step of the row; then its dual variables become `up` (its own labels) and minus `down` (the others). */
+int pd_reserve_move(fgi_pd *p, int64_t row);
+fgi_rc pd_move(fgi_pd *p, int64_t row, fgi_error *err);
 
 #endif
