@@ -20,6 +20,7 @@ from fginfer.core.arrays import DENSE, POTTS, ModelArrays, begins
 from fginfer.errors import ModelError
 from fginfer.folding import CONSTANT, Leftovers
 from fginfer.growing import Growing
+from fginfer.names import Names, variable_text, variables_text
 from fginfer.table_roles import TableRoles
 from fginfer.table_values import (
     KINDS,
@@ -67,6 +68,7 @@ class Builder:
 
     def __init__(self, base: ModelArrays, roles: TableRoles, remembered: Remembered | None = None) -> None:
         self.base = base
+        self.names: Names | None = None  # how errors call variables
         self.stored = StoredTables(base)
         self.roles = roles
         self._cards = Growing(base.cards)
@@ -227,7 +229,7 @@ class Builder:
             return index, self.table(index)
         if isinstance(table, Potts | AbsDiff | SqDiff):
             return None, check_implicit(name, table)
-        return None, check_dense(name, table, self._shape(scope, transposed), scope)
+        return None, check_dense(name, table, self._shape(scope, transposed), scope, self.names)
 
     def _place(
         self, named: int | None, meant: HeldTable, weight: float, transposed: bool, scope: tuple[int, ...]
@@ -302,7 +304,7 @@ class Builder:
             if not 0 <= i < len(self.cards):
                 raise ModelError(f"{name} refers to variable {i}; there are {len(self.cards)}")
             if i in seen:
-                raise ModelError(f"{name} names variable {i} twice")
+                raise ModelError(f"{name} names {variable_text(self.names, i)} twice")
             seen.add(i)
         return scope
 
@@ -318,7 +320,8 @@ class Builder:
             raise ModelError(f"{name}: only a pairwise table can be transposed")
         needed = self._shape(scope, transposed)
         if isinstance(table, Dense) and table.shape != needed:
-            raise ModelError(f"{name}: variables {list(scope)} need a table of shape {needed}, not {table.shape}")
+            those = variables_text(self.names, scope)
+            raise ModelError(f"{name}: {those} need a table of shape {needed}, not {table.shape}")
 
     def _zeros(self, scope: tuple[int, ...]) -> HeldTable:
         shape = self._shape(scope, False)

@@ -57,7 +57,8 @@ class Conditioned:
         >>> FactorGraph([2, 2, 2]).condition({1: 1}).reduce([0, 0, 1]).tolist()
         [0, 1]
         """
-        return check_range(check_labels(labels, self._original.cards), self._original.cards)[self.free]
+        cards = self._original.cards
+        return check_range(check_labels(labels, cards, self._names), cards, self._names)[self.free]
 
     def expand_result(self, result: Result) -> Result:
         """A result of the reduced graph with labels of the old one. Its score and bound are the same there, since sums

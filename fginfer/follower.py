@@ -77,7 +77,7 @@ class Follower:
     def _check_labels(self, labels: ArrayLike) -> NDArray[np.int32]:
         """A labeling of the variables that the engine knows."""
         cards = self._model.cards if self._lowered is None else self._lowered.cards
-        return check_range(check_labels(labels, cards), cards)
+        return check_range(check_labels(labels, cards, self._names), cards, self._names)
 
     def _offer(self, labels: ArrayLike) -> None:
         x = self._check_labels(labels)

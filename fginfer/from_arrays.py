@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.arrays import DENSE, ModelArrays
 from fginfer.errors import ModelError
+from fginfer.names import Names, variable_text
 from fginfer.options import is_number
 from fginfer.table_roles import TableRoles
 from fginfer.table_values import KINDS, ZERO, AnyTable, check_implicit, implicit_params, is_reward, negate, numbers
@@ -139,8 +140,13 @@ def _check_range(ids: NDArray[Any], n: int, what: str) -> None:
         raise ModelError(f"factor {factor} refers to {what} {int(bad[(bad < 0) | (bad >= n)][0])}; there are {n}")
 
 
-def unary_array(cards: NDArray[np.int32], unaries: Any) -> NDArray[np.float64]:
-    """All unary scores one after the other; see FactorGraph.from_arrays for the ways to give them."""
+def unary_array(
+    cards: NDArray[np.int32], unaries: Any, names: Names | None = None, variables: NDArray[np.int32] | None = None
+) -> NDArray[np.float64]:
+    """All unary scores one after the other; see FactorGraph.from_arrays for the ways to give them.
+
+    `cards` are those of `variables`, or of all.
+    """
     if not isinstance(unaries, np.ndarray) and isinstance(unaries, Sequence) and not isinstance(unaries, str):
         rows = [numbers(f"unary table {i}", row) for i, row in enumerate(unaries)]
         if any(row.ndim == 1 for row in rows):
@@ -148,7 +154,8 @@ def unary_array(cards: NDArray[np.int32], unaries: Any) -> NDArray[np.float64]:
                 raise ModelError(f"{len(rows)} unary tables are given for {len(cards)} variables")
             for i, row in enumerate(rows):
                 if row.shape != (cards[i],):
-                    raise ModelError(f"variable {i} has {cards[i]} labels, its unary table has shape {row.shape}")
+                    who = variable_text(names, i if variables is None else int(variables[i]))
+                    raise ModelError(f"{who} has {cards[i]} labels, its unary table has shape {row.shape}")
             return np.concatenate(rows)
     flat = numbers("unaries", unaries)
     total, labels = int(cards.sum(dtype=np.int64)), int(cards[0]) if len(cards) else 0

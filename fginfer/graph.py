@@ -304,7 +304,8 @@ class FactorGraph(WhatIf, Constraints):
         >>> FactorGraph([2, 2]).check_labels((1, 0)).tolist()
         [1, 0]
         """
-        return check_labels(numbers_of(self._names, labels, self._cards), self._cards)
+        x = check_labels(numbers_of(self._names, labels, self._cards), self._cards, self._names)
+        return x if self._names is None else check_range(x, self._cards, self._names)  # the core knows no names
 
     def condition(self, evidence: Mapping[Any, Any]) -> Conditioned:
         """The graph that is left when variables are fixed ({variable: label}, by number or name), and the way back.

@@ -18,7 +18,7 @@ from fginfer.from_arrays import unary_array, variables_array
 from fginfer.handles import FactorLog, Handle, record_of
 from fginfer.journal import Added, Closed, Constant, Journal, Other, Table, Unaries
 from fginfer.labelings import DenseShapes, check_cards, check_index
-from fginfer.names import Named, cards_of
+from fginfer.names import Named, Names, cards_of, variable_text
 from fginfer.options import is_flag, is_number
 from fginfer.rules import Rule
 from fginfer.table_roles import TableRoles
@@ -33,7 +33,7 @@ class GraphChanges(Named):
         self, cards: ArrayLike | None = None, *, variables: Mapping[str, int | Sequence[str]] | None = None
     ) -> None:
         cards, self._names = cards_of(cards, variables)
-        self._cards = check_cards(cards)
+        self._cards = check_cards(cards, self._names)
         self.lock = RLock()  # held while the model is built or changed
         self._given = 0  # factors as given, arity 0 and 1 included
         self._roles = TableRoles()
@@ -78,6 +78,7 @@ class GraphChanges(Named):
         if self._builder is None:
             base = ModelArrays(cards=self._cards) if self._model is None else ModelArrays.of_model(self._model)
             self._builder = Builder(base, self._roles, self._remembered)
+        self._builder.names = self._names
         return self._builder
 
     def _close(self, places: NDArray[np.int64]) -> None:
@@ -170,9 +171,9 @@ class GraphChanges(Named):
             else next(filter(self._fixed.__contains__, variables), None)
         )
         if self._fixed and found is not None:
-            raise ModelError(
-                f"variable {found} is fixed to label {self._fixed[found][0]}; free it before its scores change"
-            )
+            label = (self._names or Names()).label_text(found, self._fixed[found][0])
+            who = variable_text(self._names, found)
+            raise ModelError(f"{who} is fixed to label {label}; free it before its scores change")
 
     # -- new numbers -------------------------------------------------------------------------------------------
 
@@ -200,7 +201,7 @@ class GraphChanges(Named):
         3.0
         """
         variable = self.variable(variable)
-        values = check_dense(f"variable {variable}", scores, (int(self._cards[variable]),), (variable,)).values
+        values = self._unary_scores(variable, scores)
         with self.lock:
             self._refuse_fixed((variable,))
             if self._builder is not None:
@@ -210,6 +211,10 @@ class GraphChanges(Named):
                 self._see(values)
             self.journal.note(Unaries(np.array([variable], np.int32)))
             self._log.forget_sums((variable,))
+
+    def _unary_scores(self, variable: int, scores: ArrayLike) -> NDArray[np.float64]:
+        shape, who = (int(self._cards[variable]),), variable_text(self._names, variable)
+        return check_dense(who, scores, shape, (variable,), self._names).values
 
     def set_unaries(
         self, scores: ArrayLike | Sequence[ArrayLike], variables: Sequence[int | str] | NDArray[Any] | None = None
@@ -227,7 +232,7 @@ class GraphChanges(Named):
         """
         if variables is not None:
             return self._set_some(scores, variables)
-        values = unary_array(self._cards, scores)
+        values = unary_array(self._cards, scores, self._names)
         with self.lock:
             self._refuse_fixed()
             self.table_model.set_all_unary(values)
@@ -237,7 +242,7 @@ class GraphChanges(Named):
 
     def _set_some(self, scores: ArrayLike | Sequence[ArrayLike], variables: Sequence[int | str] | NDArray[Any]) -> None:
         which = variables_array(variables, len(self._cards), self.variable)
-        values = unary_array(self._cards[which], scores)
+        values = unary_array(self._cards[which], scores, self._names, which)
         with self.lock:
             self._refuse_fixed(which.tolist() if self._fixed else ())
             if self._builder is None:
@@ -259,8 +264,7 @@ class GraphChanges(Named):
         try:
             for k, variable in enumerate(variables):
                 before.append((variable, builder.sum_at((variable,))))
-                scores = values[begin[k] : begin[k + 1]]
-                builder.put((variable,), check_dense(f"variable {variable}", scores, scores.shape, (variable,)).values)
+                builder.put((variable,), self._unary_scores(variable, values[begin[k] : begin[k + 1]]))
         except BaseException:
             for variable, rows in before:
                 builder.put((variable,), *rows)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.arrays import ModelArrays
 from fginfer.errors import ModelError
+from fginfer.names import Names, variable_text
 from fginfer.options import is_number
 
 _MOST_ENTRIES = 2**45  # more scores than any machine can hold: refused before an allocation is tried
@@ -42,14 +43,14 @@ def check_index(what: str, given: Any) -> int:
     return int(given)
 
 
-def check_cards(cards: ArrayLike) -> NDArray[np.int32]:
+def check_cards(cards: ArrayLike, names: Names | None = None) -> NDArray[np.int32]:
     """Label counts as the core takes them, read-only."""
     given = np.asarray(cards)
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise ModelError("cards must be a list of label counts (integers), one for each variable, such as [2, 2, 3]")
     if given.size and (given.min() < 1 or given.max() > _MOST):
         bad = int(np.argmax((given < 1) | (given > _MOST)))
-        raise ModelError(f"variable {bad} has {given[bad]} labels; between 1 and 2^31-1 are possible")
+        raise ModelError(f"{variable_text(names, bad)} has {given[bad]} labels; between 1 and 2^31-1 are possible")
     if given.size and int(given.sum(dtype=np.int64)) > _MOST_ENTRIES:
         raise ModelError(f"{given.sum(dtype=np.int64)} labels in all do not fit in memory")
     out = given.astype(np.int32)
@@ -57,7 +58,7 @@ def check_cards(cards: ArrayLike) -> NDArray[np.int32]:
     return out
 
 
-def check_labels(labels: ArrayLike, cards: NDArray[np.int32]) -> NDArray[np.int32]:
+def check_labels(labels: ArrayLike, cards: NDArray[np.int32], names: Names | None = None) -> NDArray[np.int32]:
     """A labeling as the core takes it; the core checks the ranges."""
     try:
         x = np.asarray(labels)
@@ -72,16 +73,16 @@ def check_labels(labels: ArrayLike, cards: NDArray[np.int32]) -> NDArray[np.int3
         if x.size and not np.issubdtype(x.dtype, np.integer):
             raise ModelError(f"labels must be integers, not {x.dtype}")
         if x.size and (x.min() < 0 or x.max() > _MOST):
-            check_range(x, cards)
+            check_range(x, cards, names)
     return np.ascontiguousarray(x, np.int32)
 
 
-def check_range(x: NDArray[Any], cards: NDArray[np.int32]) -> NDArray[Any]:
+def check_range(x: NDArray[Any], cards: NDArray[np.int32], names: Names | None = None) -> NDArray[Any]:
     """The labeling; ModelError if a label is out of range."""
     bad = np.flatnonzero((x < 0) | (x >= cards))
     if len(bad):
         i = int(bad[0])
-        raise ModelError(f"label {x[i]} of variable {i} is out of range 0..{cards[i] - 1}")
+        raise ModelError(f"label {x[i]} of {variable_text(names, i)} is out of range 0..{cards[i] - 1}")
     return x
 
 

@@ -155,7 +155,7 @@ def _blocks_of_rows(graph: FactorGraph, unaries: Any, tables: dict[int | TableRe
 
     def put(k: int, to: FactorGraph) -> None:
         if unaries is not None:
-            _put_unary(to, unary_array(to.cards, unaries[k]))
+            _put_unary(to, unary_array(to.cards, unaries[k], to.names))
         for table, values in tables.items():
             _put_table(to, table, values[k])
 

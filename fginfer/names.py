@@ -276,6 +276,12 @@ def variable_text(names: Names | None, variable: int) -> str:
     return f"variable {variable}" if names is None else names.variable_text(variable)
 
 
+def variables_text(names: Names | None, variables: Iterable[int]) -> str:
+    """The same for several: "variables ['rain', 3]"."""
+    called = variables if names is None else map(names.variable, variables)
+    return f"variables [{', '.join(shown(v) if isinstance(v, str) else str(v) for v in called)}]"
+
+
 def numbers_of(names: Names | None, labels: Any, cards: NDArray[np.int32]) -> Any:
     """A labeling given as {variable: label}, by number or name, as a list of labels; others stay as they are."""
     if not isinstance(labels, Mapping):

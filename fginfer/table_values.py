@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fginfer.core.arrays import ABSDIFF, DENSE, POTTS, SQDIFF, ModelArrays
 from fginfer.errors import ModelError
+from fginfer.names import Names, variables_text
 from fginfer.tables import AbsDiff, ImplicitTable, Potts, SqDiff, negated
 
 KINDS: dict[type[Any], int] = {Potts: POTTS, AbsDiff: ABSDIFF, SqDiff: SQDIFF}
@@ -132,12 +133,14 @@ def numbers(name: str, given: Any) -> NDArray[np.float64]:
         raise ModelError(f"{name} is not an array of numbers") from None
 
 
-def check_dense(name: str, table: ArrayLike, shape: tuple[int, ...], scope: tuple[int, ...]) -> Dense:
+def check_dense(
+    name: str, table: ArrayLike, shape: tuple[int, ...], scope: tuple[int, ...], names: Names | None = None
+) -> Dense:
     """The table in the shape its variables need; a flat table of the right size will do."""
     values = numbers(f"{name}: its table", table)
     size = prod(shape)  # Python integers: no overflow
     if values.size != size or (values.shape != shape and values.ndim > 1):
-        of = f"variables {list(scope)} need a table" if scope else "it must be a table"
+        of = f"{variables_text(names, scope)} need a table" if scope else "it must be a table"
         if len(scope) > _FEW:
             raise ModelError(f"{name}: its {len(scope)} variables need a table of {size} entries, not {values.shape}")
         raise ModelError(f"{name}: {of} of shape {shape}, that is {size} entries, not {values.shape}")

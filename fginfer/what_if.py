@@ -13,7 +13,7 @@ from fginfer.errors import ModelError
 from fginfer.graph_edits import GraphEdits
 from fginfer.handles import FactorLog
 from fginfer.journal import Added, Changes, Closed, Constant, Entry, Other, Removed, Table, Unaries
-from fginfer.names import Names
+from fginfer.names import Names, variable_text
 from fginfer.rules import Rule
 from fginfer.table_roles import TableRoles
 from fginfer.table_values import StoredTables
@@ -72,7 +72,7 @@ class WhatIf(GraphEdits):
         with self.lock:
             which = list(self._fixed) if variable is None else [self.variable(variable)]
             if any(i not in self._fixed for i in which):
-                raise ModelError(f"variable {which[0]} is not fixed")
+                raise ModelError(f"{variable_text(self._names, which[0])} is not fixed")
             for i in which:
                 self._put_rows(i, self._fixed.pop(i)[1])
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fginfer.constraints.checks import check_list, check_variable
 from fginfer.errors import ModelError
 from fginfer.handles import FactorLog, Handle, RuleFactor
-from fginfer.names import Names, label_of, number_of
+from fginfer.names import Names, label_of, number_of, variable_text
 from fginfer.rules import Literal, Rule, check_literal
 from fginfer.rules.make import linear_rule
 
@@ -65,7 +65,7 @@ class ConstraintBase:
             variable = number_of(self._names, given[0])
             if hasattr(variable, "__index__") and 0 <= int(variable) < len(self._cards):
                 given = (variable, label_of(self._names, int(variable), given[1]), *given[2:])
-        return check_literal(said, given, self._cards)
+        return check_literal(said, given, self._cards, self._names)
 
     def _literals(self, said: str, given: Any) -> list[Literal]:
         if isinstance(given, str) or not hasattr(given, "__iter__"):
@@ -82,6 +82,6 @@ class ConstraintBase:
         seen: set[int] = set()
         for v in scope:
             if v in seen:
-                raise ModelError(f"{said} names variable {v} twice")
+                raise ModelError(f"{said} names {variable_text(self._names, v)} twice")
             seen.add(v)
         return scope, tuple(self._cards[list(scope)].tolist())

@@ -21,6 +21,7 @@ from fginfer.formats.boolean import Boolean, Literal
 from fginfer.formats.lines import Lines
 from fginfer.formats.streams import write_atomically
 from fginfer.graph import FactorGraph
+from fginfer.names import variable_text
 from fginfer.rules import Rule, SumRule
 
 _MOST = 2**31 - 1  # variables
@@ -151,7 +152,8 @@ def write_cnf(graph: FactorGraph, path: Path) -> None:
 def _every_clause(graph: FactorGraph) -> list[tuple[float, str]]:
     """Clauses and what it costs to violate each, so that the costs add up to minus the score."""
     if not (graph.cards == 2).all():
-        raise ModelError(f"variable {int(np.argmax(graph.cards != 2))} does not have two labels: clauses cannot say it")
+        who = variable_text(graph.names, int(np.argmax(graph.cards != 2)))
+        raise ModelError(f"{who} does not have two labels: clauses cannot say it")
     out = [(cost, literals) for cost, literals in map(_clause_of, graph.rules) if cost]
     factors = Factors(graph, beside_rules=True)
     constant = math.fsum(factors.constants())

@@ -13,7 +13,7 @@ from fginfer.budget import Budget
 from fginfer.errors import ModelError
 from fginfer.formats.assembly import MOST_VARIABLES, Assembly, Factors
 from fginfer.graph import FactorGraph
-from fginfer.names import Names, shown
+from fginfer.names import Names, shown, variable_text
 
 _PER_LABEL = 200  # bytes that a name takes
 _SLACK = 1e-6  # excess of a probability above 1, from rounding
@@ -160,33 +160,34 @@ def conditionals(graph: FactorGraph) -> list[Conditional]:
             continue
         (k,) = inside[child]
         scope, scores = every[k]
-        found[child] = _conditional(child, scope, scores)
+        found[child] = _conditional(child, scope, scores, variable_text(graph.names, child))
         left -= 1
         for variable in scope:
             inside[variable].discard(k)
         ready += [variable for variable in scope if len(inside[variable]) == 1]
     missing = next((i for i in range(len(cards)) if i not in found), None)
     if missing is not None:
-        raise ModelError(f"not a Bayesian network: no factor can be the distribution of variable {missing}")
+        who = variable_text(graph.names, missing)
+        raise ModelError(f"not a Bayesian network: no factor can be the distribution of {who}")
     if left:
         raise ModelError("not a Bayesian network: it has more factors than variables")
     return [found[i] for i in range(len(cards))]
 
 
-def _conditional(child: int, scope: tuple[int, ...], scores: NDArray[np.float64]) -> Conditional:
+def _conditional(child: int, scope: tuple[int, ...], scores: NDArray[np.float64], who: str) -> Conditional:
     at = scope.index(child)
     last = np.moveaxis(scores, at, -1)
-    probabilities = np.array([_probability(s, child) for s in last.reshape(-1).tolist()]).reshape(last.shape)
+    probabilities = np.array([_probability(s, who) for s in last.reshape(-1).tolist()]).reshape(last.shape)
     if not (np.abs(probabilities.sum(axis=-1) - 1.0) <= _WRITTEN_SLACK).all():
-        raise ModelError(f"not a Bayesian network: the probabilities of variable {child} do not sum to 1")
+        raise ModelError(f"not a Bayesian network: the probabilities of {who} do not sum to 1")
     return Conditional(child, scope[:at] + scope[at + 1 :], probabilities)
 
 
-def _probability(score: float, child: int) -> float:
+def _probability(score: float, who: str) -> float:
     """The double whose logarithm is the score, or as near as there is one."""
     p = math.exp(min(score, 1.0))
     if p == 0.0 and score > -math.inf:
-        raise ModelError(f"a score of variable {child}, {score!r}, is too low for a probability")
+        raise ModelError(f"a score of {who}, {score!r}, is too low for a probability")
     for other in (p, math.nextafter(p, 2.0), math.nextafter(p, 0.0)):
         if other and math.log(other) == score:
             return other

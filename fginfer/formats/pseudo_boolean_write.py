@@ -14,6 +14,7 @@ from fginfer.errors import ModelError
 from fginfer.formats.assembly import Factors
 from fginfer.formats.streams import write_atomically
 from fginfer.graph import FactorGraph
+from fginfer.names import variable_text
 from fginfer.rules import Rule
 from fginfer.rules.sums import SumRule
 
@@ -23,7 +24,8 @@ _MOST = 10**18  # a number that readers take
 def write_opb(graph: FactorGraph, path: Path) -> None:
     """Writes the model whose cost is minus the score; what has no whole cost is refused by name."""
     if not (graph.cards == 2).all():
-        raise ModelError(f"variable {int(np.argmax(graph.cards != 2))} does not have two labels: this is not Boolean")
+        who = variable_text(graph.names, int(np.argmax(graph.cards != 2)))
+        raise ModelError(f"{who} does not have two labels: this is not Boolean")
     n = graph.n_variables
     lines = [line for rule in graph.rules for line in _linear(rule)]
     products: dict[tuple[int, ...], int] = {}

@@ -20,6 +20,7 @@ from fginfer.formats.assembly import Factors
 from fginfer.formats.lines import Lines
 from fginfer.formats.streams import write_atomically
 from fginfer.graph import FactorGraph
+from fginfer.names import variable_text
 from fginfer.tables import Potts
 
 _MOST = 2**31 - 1
@@ -152,7 +153,8 @@ def read_qubo(path: Path, budget: Budget) -> FactorGraph:
 def as_quadratic(graph: FactorGraph) -> tuple[float, NDArray[np.float64], dict[tuple[int, int], float]]:
     """(constant, linear, quadratic) of the score of a binary pairwise model; ModelError if it is no such model."""
     if graph.n_variables and not (graph.cards == 2).all():
-        raise ModelError(f"variable {int(np.argmax(graph.cards != 2))} does not have two labels: this is not binary")
+        who = variable_text(graph.names, int(np.argmax(graph.cards != 2)))
+        raise ModelError(f"{who} does not have two labels: this is not binary")
     factors = Factors(graph)
     constant, linear = fsum(factors.constants()), np.zeros(graph.n_variables)
     quadratic: dict[tuple[int, int], float] = {}

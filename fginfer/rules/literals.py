@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fginfer.errors import ModelError
+from fginfer.names import Names, variable_text
 
 
 class Literal(NamedTuple):
@@ -35,7 +36,9 @@ class Literal(NamedTuple):
         return Literal(self.variable, self.label, not self.positive)
 
 
-def check_literal(name: str, given: Any, cards: Sequence[int] | NDArray[np.int32]) -> Literal:
+def check_literal(
+    name: str, given: Any, cards: Sequence[int] | NDArray[np.int32], names: Names | None = None
+) -> Literal:
     """A literal as the rules take it: (variable, label) or (variable, label, bool)."""
     try:
         parts = tuple(given)
@@ -50,7 +53,8 @@ def check_literal(name: str, given: Any, cards: Sequence[int] | NDArray[np.int32
     if not 0 <= variable < len(cards):
         raise ModelError(f"{name} refers to variable {variable}; there are {len(cards)}")
     if not 0 <= label < cards[variable]:
-        raise ModelError(f"{name}: label {label} of variable {variable} is out of range 0..{cards[variable] - 1}")
+        who = variable_text(names, variable)
+        raise ModelError(f"{name}: label {label} of {who} is out of range 0..{cards[variable] - 1}")
     return Literal(variable, label, bool(positive))
 
 

@@ -250,3 +250,51 @@ def test_labelings_by_name() -> None:
     ):
         with pytest.raises(ModelError, match=message):
             graph.score(labels)
+
+
+def fixed_rain(graph: FactorGraph) -> FactorGraph:
+    graph.fix("rain", "yes")
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda g: g.add_factor(["rain", "floor"], np.zeros(5)), r"variables \['rain', 'floor'\] need a table"),
+        (lambda g: g.add_factor(["rain", "floor"], g.add_table(np.zeros((2, 2)))), r"\['rain', 'floor'\] need a table"),
+        (lambda g: g.add_factor(["rain", 0], np.zeros((2, 2))), "names variable 'rain' twice"),
+        (lambda g: g.add_clause([(0, 2)]), r"label 2 of variable 'rain' is out of range 0\.\.1"),
+        (lambda g: g.add_all_different(["floor", 1]), "names variable 'floor' twice"),
+        (lambda g: g.score([0, 3, 0]), r"label 3 of variable 'floor' is out of range 0\.\.2"),
+        (lambda g: g.score([0, 2**40, 0]), "of variable 'floor' is out of range"),
+        (lambda g: g.factor_scores([0, 3, 0]), "of variable 'floor' is out of range"),
+        (lambda g: fginfer.solve(g, warm_start=[2, 0, 0]), "label 2 of variable 'rain' is out of range"),
+        (lambda g: g.condition({"rain": 1}).reduce([2, 0, 0]), "label 2 of variable 'rain' is out of range"),
+        (lambda g: g.set_unary("rain", [0.0]), r"variable 'rain': variables \['rain'\] need a table"),
+        (lambda g: g.set_unary("rain", [0.0, np.nan]), r"variable 'rain': entry \(1,\) is NaN"),
+        (lambda g: g.set_unaries([[0.0] * 2, [0.0] * 2, [0.0] * 2]), "variable 'floor' has 3 labels, its unary table"),
+        (lambda g: g.set_unaries([[0.0]], ["wet"]), "variable 'wet' has 2 labels, its unary table has shape"),
+        (lambda g: g.free("rain"), "variable 'rain' is not fixed"),
+        (lambda g: fixed_rain(g).set_unary("rain", [0.0, 0.0]), "variable 'rain' is fixed to label 'yes'"),
+        (lambda g: FactorGraph(variables={"a": 2, "b": 0}), "variable 'b' has 0 labels"),
+        (lambda g: fginfer.write(g, "m.cnf", names=True), "variable 'floor' does not have two labels"),
+        (lambda g: fginfer.write(g, "m.qubo", names=True), "variable 'floor' does not have two labels"),
+        (lambda g: fginfer.write(g, "m.opb", names=True), "variable 'floor' does not have two labels"),
+        (lambda g: fginfer.write(g, "m.bif"), "not a Bayesian network: .* of variable '"),
+    ],
+)
+def test_refusals_call_variables_by_their_names(wrong, message: str) -> None:
+    graph = weather()
+    with pytest.raises((ModelError, FormatError), match=message):
+        wrong(graph)
+
+
+def test_refusals_call_variables_without_names_by_their_numbers() -> None:
+    graph = FactorGraph([2, 3])
+    graph.name(1, "floor")
+    with pytest.raises(ModelError, match=r"variables \[0, 'floor'\] need a table of shape \(2, 3\)"):
+        graph.add_factor([0, 1], [1.0])
+    with pytest.raises(ModelError, match=r"variables \[0, 1\] need a table of shape \(2, 2\)"):
+        FactorGraph([2, 2]).add_factor([0, 1], [1.0])
+    with pytest.raises(ModelError, match="label 2 of variable 0 is out of range"):
+        FactorGraph([2, 2]).score([2, 0])
