@@ -89,7 +89,7 @@ WRONG: dict[str, tuple[Callable[[FactorGraph, Path], Any], str]] = {
     "evidence for nothing": (lambda g, d: read_evidence(d / "a.evid", "a.uai"), "then the FactorGraph"),
     "solution for nothing": (lambda g, d: read_solution(d / "a.MPE", None), "then the FactorGraph"),
     "a folder": (lambda g, d: fginfer.read(d), "is a folder"),
-    "no extension": (lambda g, d: fginfer.read(d / "a"), "unknown extension"),
+    "no such folder": (lambda g, d: fginfer.read(d / "a"), "a: there is no such file or folder"),
     "not there": (lambda g, d: fginfer.read(d / "a.uai"), "no such file"),
     "time of words": (lambda g, d: solve(g, time_limit="5"), "number of seconds"),
     "time below 0": (lambda g, d: solve(g, time_limit=-1), "number of seconds"),

@@ -28,7 +28,7 @@ from fginfer.formats.qplib import read_qplib
 from fginfer.formats.quadratic import read_biqmac, read_qubo, read_rudy, write_qubo
 from fginfer.formats.recognise import packed, recognised
 from fginfer.formats.side_names import find_names, read_names, side_file, write_names
-from fginfer.formats.streams import STANDARD, split_compression
+from fginfer.formats.streams import STANDARD, open_binary, split_compression
 from fginfer.formats.uai import read_uai, write_uai
 from fginfer.formats.wcsp import read_wcsp, write_wcsp
 from fginfer.formats.xmlbif import read_xmlbif, write_xmlbif
@@ -171,6 +171,8 @@ def _refuse_name(path: Path, call: str) -> NoReturn:
         raise FormatError("standard input and output have no extension: name a format (--format, --to)", str(path))
     if os.path.isdir(path):  # False for a name that no file can have
         raise FormatError("is a folder, not a file", str(path))
+    if call == "read" and not os.path.exists(path):
+        _refuse_missing(path)
     usable = {name: known for name, known in all_formats().items() if call == "read" or known.write}
     extensions = " ".join(e for known in usable.values() for e in known.extensions)
     look = ", and its text looks like none of these" if call == "read" and os.path.isfile(path) else ""
@@ -179,6 +181,16 @@ def _refuse_name(path: Path, call: str) -> NoReturn:
         f"format (format=, --format): {', '.join(usable)}",
         str(path),
     )
+
+
+def _refuse_missing(path: Path) -> None:
+    """What opening says: there may be no such file, or no way to it. Without an extension, a folder may be meant."""
+    try:
+        with open_binary(path):
+            return
+    except MissingFileError as error:
+        what = error.message if path.suffix else "there is no such file or folder"
+        raise MissingFileError(what, error.path) from None
 
 
 def _reader_of(path: Path, name: str | None) -> str:

@@ -44,6 +44,7 @@ def test_a_format(toy: None, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "score   1.75" in capsys.readouterr().out
     assert main(["convert", str(path), str(tmp_path / "model.uai")]) == 0
     assert read(tmp_path / "model.uai").score([1, 0]) == pytest.approx(1.75)  # .uai is ours, whoever wants the name
+    (tmp_path / "model.unheard").write_text("?")
     with pytest.raises(FormatError, match=r"\.toy"):
         read(tmp_path / "model.unheard")
 
