@@ -22,6 +22,7 @@ from fginfer.errors import SettingsError, SolverError
 from fginfer.exact_scores import sum_above
 from fginfer.folding import Leftovers
 from fginfer.graph import FactorGraph
+from fginfer.methods import check_proving
 from fginfer.names import Names
 from fginfer.options import check_number, check_settings, check_whole
 from fginfer.ranked_parts import Narrowed, Thresholds
@@ -162,7 +163,7 @@ def k_best(
     min_distance  every answer differs from all earlier ones in at least so many variables; the first is the best of all
     within        only answers whose score is at most this much below the best
     evidence      variables that are known, as solve takes it
-    method        of the solves, where the model is too wide for elimination
+    method        of the solves, where the model is too wide for elimination; one that has bounds
     time_limit    seconds of work in all
     memory        bytes for the messages of elimination
 
@@ -188,6 +189,8 @@ def k_best(
         check_number("within", within)
         if not within >= 0:
             raise SettingsError(f"within must be 0 or more below the best score, not {within!r}")
+    if method is not None:
+        check_proving(method, "k_best")
     check_number("memory", memory, "a positive number of bytes")
     if memory <= 0:
         raise SettingsError(f"memory must be a positive number of bytes, not {memory!r}")

@@ -22,6 +22,8 @@ from fginfer.plugins import added
 # Name -> module and class of an engine written in Python (see fginfer.engine.Engine); a module may be absent.
 _PYTHON = {"auto": ("fginfer.portfolio.auto", "AutoEngine")}
 
+_WITHOUT_BOUNDS = ("icm", "bp", "search")  # but for the sum of the largest scores of all tables
+
 
 @cache
 def python_methods() -> dict[str, Any]:
@@ -51,6 +53,21 @@ def own_methods() -> tuple[str, ...]:
 def default_method() -> str:
     """auto where there is one."""
     return "auto" if "auto" in python_methods() else "icm"
+
+
+def check_method(name: object) -> None:
+    """SettingsError if there is no method of that name."""
+    names = available_methods()
+    if name not in names:
+        meant = did_you_mean(str(name), names)
+        raise SettingsError(f"there is no method {name!r}; this build has {', '.join(names)}{meant}")
+
+
+def check_proving(name: str, call: str) -> None:
+    """SettingsError for a method that cannot prove an answer to be the best, as `call` needs it, or is none."""
+    check_method(name)
+    if name in _WITHOUT_BOUNDS:
+        raise SettingsError(f"{call} needs a method that proves its answers, and {name} has no bounds; leave it out")
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:
@@ -87,11 +104,8 @@ def make_engine(graph: FactorGraph, settings: Settings) -> NativeEngine | Engine
         return learning
     if settings.method in native_methods():
         return NativeEngine(graph.snapshot(), settings)
-    make = python_methods().get(settings.method) or added("methods").get(settings.method)
-    if make is None:
-        names = available_methods()
-        meant = did_you_mean(str(settings.method), names)
-        raise SettingsError(f"there is no method {settings.method!r}; this build has {', '.join(names)}{meant}")
+    check_method(settings.method)
+    make = python_methods().get(settings.method) or added("methods")[settings.method]
     check_settings(settings)
     engine: Engine = make(graph, settings)
     return engine

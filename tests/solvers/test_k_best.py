@@ -169,6 +169,9 @@ def test_no_variables_and_no_labelings():
     [
         ({"k": -1}, "k must be 0 or more, not -1"),
         ({"k": 1.5}, "k must be"),
+        ({"k": 1, "method": "icm"}, "needs a method that proves its answers, and icm has no bounds"),
+        ({"k": 0, "method": "btrws"}, "there is no method 'btrws'; .*did you mean trws"),
+        ({"k": 1, "method": 3}, "there is no method 3"),
         ({"k": 1, "min_distance": 4}, "min_distance must be from 0 to the 3 variables, not 4"),
         ({"k": 1, "min_distance": -1}, "min_distance must be from 0"),
         ({"k": 1, "within": -1.0}, "within must be 0 or more"),
