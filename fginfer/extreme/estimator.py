@@ -47,7 +47,7 @@ class ExtremeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     solver : "ppd-sparse" trains every label by itself against all rows (Yen et al., 2017), on threads, processes or a
-        cluster; "pd-sparse" all labels together with the separation ranking loss (Yen et al., 2016).
+        cluster; "pd-sparse" (Yen et al., 2016) all together, by a ranking loss for classes and clean sets.
     C : weight of the loss. lam : of the l1 term; larger ones give fewer weights. For rows of unit length 0 to 0.1.
     loss : of ppd-sparse: "squared_hinge" or "hinge".
     intercept : of ppd-sparse: "shifted" is learned, regularised towards -1, where rows that share nothing with a label
