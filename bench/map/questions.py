@@ -1,7 +1,8 @@
 """Questions beside the best labeling: k_best against one solve, explain against a CP-SAT deletion loop, marginals.
 
-    python -m bench questions                          models made here, two minutes
-    python -m bench questions --mar FOLDER also UAI files: exact, approximate, loopy
+    python -m bench questions                    models made here; the last infeasible ones take the peer many minutes
+    python -m bench questions --infeasible 14    without these: two minutes
+    python -m bench questions --mar FOLDER       also UAI files: exact, approximate, loopy
 
 k_best: 100 best in at most five times the time of one solve is the aim. The peer is the enumeration of toulbar2
 (pytoulbar2), which is told the score of the last of them, so that it has no more to find; `-`: not all within 30 s.
@@ -152,10 +153,10 @@ def show_ranked() -> None:
         print(f"{name:<22}{ours}{other:>10}  {answers.status}", flush=True)
 
 
-def show_explained() -> None:
+def show_explained(most: int) -> None:
     ours = f"{'constraints':>12}{'fginfer':>12}{'size':>6}{'seconds':>9}{'way out':>9}"
     print(f"\n{ours}{'cp-sat':>12}{'size':>6}{'seconds':>9}")
-    for seed in range(20):
+    for seed in range(most):
         model = colouring(seed)
         (status, size, after), spent = timed(lambda m=model: by_fginfer(*m))
         line = f"{len(model[2]):>12}{status:>12}{size:>6}{spent - after:>9.3f}{after:>9.3f}"
@@ -185,10 +186,13 @@ def show_marginals(folder: Path, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mar", type=Path, metavar="FOLDER", help="UAI files with few enough states to sum")
+    parser.add_argument(
+        "--infeasible", type=int, default=20, metavar="N", help="models; the peer needs minutes for the last"
+    )
     parser.add_argument("--seconds", type=float, default=5.0, help="of an approximation")
     args = parser.parse_args()
     show_ranked()
-    show_explained()
+    show_explained(args.infeasible)
     if args.mar is not None:
         show_marginals(args.mar, args.seconds)
 
