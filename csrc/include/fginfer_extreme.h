@@ -128,6 +128,9 @@ fgi_rc fgi_pd_pass(fgi_pd *p, const int32_t *rows, int64_t m, int64_t *next, dou
 /* A step of all rows together: conjugate gradients on the face of the active labels, and an exact line search. Passes
  * find the face, this its optimum, where C is large and rows share their weights. */
 fgi_rc fgi_pd_joint(fgi_pd *p, double deadline, fgi_error *err);
+/* From now on without l1, over the weights that are there: passes and joint steps move these, others stay zero, norms,
+ * losses and the dual value are those of this problem. Its state is not for export. */
+fgi_rc fgi_pd_refit(fgi_pd *p, fgi_error *err);
 /* *loss = sum over rows first .. last-1 of the separation ranking loss, by exact searches on all threads. */
 fgi_rc fgi_pd_losses(fgi_pd *p, int64_t first, int64_t last, double *loss, fgi_error *err);
 /* Norms and the dual value are summed afresh. */

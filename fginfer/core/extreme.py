@@ -230,6 +230,11 @@ class PdSolver:
         error = new_error()
         check(lib.fgi_pd_joint(self._handle, deadline, error), error)
 
+    def refit(self) -> None:
+        """From now on without l1, over the weights that are there."""
+        error = new_error()
+        check(lib.fgi_pd_refit(self._handle, error), error)
+
     def loss(self, first: int, last: int) -> float:
         """Sum of the losses of some rows, by exact searches."""
         out, error = ffi.new("double *"), new_error()

@@ -138,6 +138,11 @@ def fit_pd(e: Any, data: ExtremeData, classes: NDArray[Any], seed: int, threads:
         _log_start("pd-sparse", data, threads, seed)
         limits = Limits(float(e.tol), int(e.max_iter), e.time_limit, 0, float(e.checkpoint_interval))
         status, trace = drive(solver, limits, e.verbose, _callback(e, solver), run.save, run.progress, begin)
+        if options(e)["refit"] and status != "interrupted":
+            try:
+                solver.refit(float(e.tol), int(e.max_iter), _deadline(e, begin))
+            except KeyboardInterrupt:
+                status = "interrupted"
     return Fitted(current(), status, solver.sparsities.points(trace), len(classes))
 
 

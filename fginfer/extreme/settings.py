@@ -9,7 +9,7 @@ from typing import Any
 
 from fginfer.core.extreme import LOSSES, SEARCHES
 from fginfer.errors import SettingsError
-from fginfer.options import check_whole, is_number
+from fginfer.options import check_flag, check_whole, is_number
 
 INTERCEPTS = {  # (learned, value or centre of the regulariser)
     "fixed": (0, -1.0),
@@ -21,7 +21,8 @@ INTERCEPTS = {  # (learned, value or centre of the regulariser)
 PPD_OPTIONS: dict[str, Any] = {"max_inner": 10, "admit": 0.5, "admit_least": 200, "sparsify": 0.0}
 # pd-sparse: partitions (None: 3 where weights are fewer than rows, else 1) and how the most violating label is found,
 # "rows" (sparse weights by feature) or "index" (a search index over dense ones: few features, rows that have most).
-PD_OPTIONS: dict[str, Any] = {"partitions": None, "search": "rows"}
+# refit: after training, once more over the weights that were found, without l1.
+PD_OPTIONS: dict[str, Any] = {"partitions": None, "search": "rows", "refit": False}
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _known_search(name: str, value: Any) -> None:
 
 _OPTION_CHECKS: dict[str, Callable[[str, Any], None]] = {
     "max_inner": _positive, "admit": _not_negative, "admit_least": _positive, "sparsify": _not_negative,
-    "partitions": _positive_or_none, "search": _known_search,
+    "partitions": _positive_or_none, "search": _known_search, "refit": check_flag,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from fginfer.learn.run.trainer import Measured, Trainer
 from fginfer.log import logger, thousands
 
 JOINT_FROM, JOINT_EVERY = 64, 32  # passes of pd-sparse before the first joint step, and from one to the next
+REFIT_SLICE = 0.1  # seconds between two looks for Ctrl-C
 NEVER = 1e300  # as the bound after the last joint step: there was none
 
 
@@ -174,6 +175,17 @@ class Pd(Trainer):
         end = float(self.core.info.dual)
         wait = JOINT_EVERY if end - start > start - before else 2.0 * wait
         self._joint = (self._passes + wait, wait, end)
+
+    def refit(self, tol: float, most: int, limit: float) -> None:
+        """Without l1 over the weights found, as far as tol and in at most so many passes."""
+        self.core.refit()
+        self._lambda, self._next, self.deadline = 0.0, len(self._order), limit
+        self._joint = (float(self._passes + JOINT_FROM), float(JOINT_EVERY), NEVER)
+        for _ in range(most):
+            while clock.now() < limit and not self.advance(min(limit, clock.now() + REFIT_SLICE)):
+                pass
+            if clock.now() >= limit or self.wants_certificate(tol):
+                return
 
     def wants_certificate(self, tol: float) -> bool:
         info = self.core.info

@@ -387,6 +387,7 @@ static fgi_rc run_pd(void *given) {
         rc = fgi_pd_pass(p, rows, ROWS, &next, INFINITY, &err);
     }
     if (!rc) rc = fgi_pd_joint(p, INFINITY, &err);
+    if (!rc) rc = fgi_pd_refit(p, &err);
     if (!rc) rc = fgi_pd_losses(p, 0, ROWS, &loss, &err);
     if (!rc) fgi_pd_get_info(p, &info), loss += info.dual;
     fgi_pd_free(p);

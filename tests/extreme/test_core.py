@@ -161,8 +161,8 @@ def test_ppd_refuses_bad_settings(wrong):
 # ---- pd-sparse
 
 
-def pd_optimum(X, y, k, C, lam):
-    """The primal as a quadratic program in positive and negative parts and slacks, by SLSQP."""
+def pd_optimum(X, y, k, C, lam, kept=None):
+    """The primal, over the weights that are kept, as a quadratic program in parts and slacks, by SLSQP."""
     n, d = X.shape
     size = k * d
 
@@ -182,8 +182,10 @@ def pd_optimum(X, y, k, C, lam):
                 row[p], row[m] = X[i], -X[i]
                 rows.append(np.concatenate([row.ravel(), -row.ravel(), np.eye(n)[i]]))
     A = np.array(rows)
-    start = np.concatenate([np.full(2 * size, 0.01), np.ones(n)])
-    found = minimize(value, start, jac=True, method="SLSQP", bounds=[(0, None)] * len(start),
+    free = np.ones((k, d), bool) if kept is None else kept
+    bounds = [(0, None if f else 0) for f in (*free.ravel(), *free.ravel(), *np.ones(n))]
+    start = np.concatenate([0.01 * free.ravel(), 0.01 * free.ravel(), np.ones(n)])
+    found = minimize(value, start, jac=True, method="SLSQP", bounds=bounds,
                      constraints={"type": "ineq", "fun": lambda z: A @ z - 1, "jac": lambda z: A},
                      options={"maxiter": 1000, "ftol": 1e-12})  # fmt: skip
     assert found.success
@@ -244,6 +246,28 @@ def test_joint_steps_meet_the_optimum():
     best = pd_optimum(X.toarray().astype(float), y, 4, 3.0, 0.05)
     assert solver.info.dual == pytest.approx(best, rel=1e-6)
     assert pd_gap(solver, 3.0, 0.05, 10) < 1e-9
+
+
+def test_a_refit_is_the_optimum_over_the_weights_found():
+    X, y = random_problem(1, n=10, d=6, k=4, density=0.7, most=2)
+    solver = PdSolver(data_of(X, y, 4, False), 1, C=0.5, parts=1, seed=1, **{"lambda": 0.3})
+    kept = []
+    for turn in range(2):
+        for _ in range(300):
+            solver.run(np.arange(10, dtype=np.int32), 0, inf)
+            if turn:
+                solver.joint()
+        w = solver.weights()
+        dense = np.zeros((6, 4), bool)
+        for f in range(6):
+            dense[f, w.index[w.begin[f] : w.begin[f + 1]]] = True
+        kept.append(dense.T)
+        if turn == 0:
+            solver.refit()
+    assert 0 < kept[0].sum() < 24
+    assert not (kept[1] & ~kept[0]).any()
+    assert solver.info.dual == pytest.approx(pd_optimum(X.toarray().astype(float), y, 4, 0.5, 0.0, kept[0]), rel=1e-6)
+    assert pd_gap(solver, 0.5, 0.0, 10) < 1e-8
 
 
 def test_rows_without_features_lose_one_each():

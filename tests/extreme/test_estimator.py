@@ -329,6 +329,18 @@ def test_pd_converges_with_large_C_and_resumes_between_joint_steps(tmp_path):
     assert on.n_iter_ == model.n_iter_
 
 
+def test_a_refit_after_training_keeps_the_weights_few():
+    X, y = random_problem(2, n=200, d=60, k=8, density=0.3)
+    settings = {"solver": "pd-sparse", "lam": 0.1, "max_iter": 50}
+    plain = ExtremeClassifier(**settings).fit(X, y)
+    again = ExtremeClassifier(**settings, solver_options={"refit": True}).fit(X, y)
+    assert again.gap_ == plain.gap_
+    assert again.model_.weights.nnz <= plain.model_.weights.nnz
+    assert np.abs(again.model_.weights.value).sum() > np.abs(plain.model_.weights.value).sum()
+    with pytest.raises(SettingsError):
+        ExtremeClassifier(**settings, solver_options={"refit": "no"}).fit(X, y)
+
+
 # ---- choosing C and lambda
 
 

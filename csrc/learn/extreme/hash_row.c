@@ -17,6 +17,12 @@ double hash_row_get(const hash_row *r, int32_t label) {
     return e->label == label ? e->value : 0.0;
 }
 
+double *hash_row_find(const hash_row *r, int32_t label) {
+    if (!r->entries) return NULL;
+    hash_entry *e = &r->entries[place_of(r, label)];
+    return e->label == label ? &e->value : NULL;
+}
+
 static int rehash(hash_row *r, int bits) {
     hash_row larger = {fgi_alloc((int64_t)1 << bits, sizeof(hash_entry)), r->n, (int8_t)bits};
     if (!larger.entries) return 0;

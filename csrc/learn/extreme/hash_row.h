@@ -17,6 +17,8 @@ typedef struct hash_row {
 
 /* 0 if there is no such entry. */
 double hash_row_get(const hash_row *r, int32_t label);
+/* The place of a label's value; NULL if there is no such entry. Valid until the next call. */
+double *hash_row_find(const hash_row *r, int32_t label);
 /* The place of a label's value, 0 at first; NULL: out of memory. Valid until the next call. */
 double *hash_row_at(hash_row *r, int32_t label);
 void hash_row_free(hash_row *r);

@@ -185,7 +185,9 @@ static int add_to_v(fgi_pd *p, int64_t row, int32_t label, double change, int64_
     const fgi_extreme_data *d = &p->data;
     const double lambda = p->settings.lambda;
     for (int64_t k = d->row_begin[row]; k < d->row_begin[row + 1]; k++) {
-        double *v = hash_row_at(&p->v[d->row_feature[k]], label);
+        hash_row *line = &p->v[d->row_feature[k]];
+        double *v = p->refitting ? hash_row_find(line, label) : hash_row_at(line, label);
+        if (!v && p->refitting) continue;
         if (!v) return 0;
         const double old = fgi_soft(*v, lambda);
         *v += change * (double)d->row_value[k];
@@ -270,6 +272,37 @@ fgi_rc fgi_pd_pass(fgi_pd *p, const int32_t *rows, int64_t m, int64_t *next, dou
         ++*next;
         if (fgi_meter_spend(&meter, 1)) break;
     }
+    return FGI_OK;
+}
+
+/* Keeps the combined values of one feature that are weights, and makes them the weights. */
+static fgi_rc keep_weights(fgi_pd *p, int32_t feature, fgi_error *err) {
+    hash_row kept = {0};
+    const hash_row *all = &p->v[feature];
+    for (int64_t e = 0; all->entries && e < (int64_t)1 << all->bits; e++) {
+        const hash_entry *entry = &all->entries[e];
+        if (entry->label < 0 || fabs(entry->value) <= p->settings.lambda) continue;
+        double *v = hash_row_at(&kept, entry->label);
+        if (v) *v = entry->value;
+        const fgi_rc rc =
+            v ? fgi_products_set(p->w, 1, &entry->label, &feature, &entry->value, err) : fgi_no_memory(err);
+        if (rc) {
+            hash_row_free(&kept);
+            return rc;
+        }
+    }
+    hash_row_free(&p->v[feature]);
+    p->v[feature] = kept;
+    return FGI_OK;
+}
+
+fgi_rc fgi_pd_refit(fgi_pd *p, fgi_error *err) {
+    for (int64_t j = 0; j < p->data.n_features; j++) {
+        const fgi_rc rc = keep_weights(p, (int32_t)j, err);
+        if (rc) return rc;
+    }
+    p->settings.lambda = 0.0;
+    p->refitting = 1;
     return FGI_OK;
 }
 

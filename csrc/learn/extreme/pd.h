@@ -31,6 +31,7 @@ struct fgi_pd {
     fgi_products *w; /* S(v): the source the oracle is asked about */
     fgi_rng rng;
     int64_t searches, visits_touched;
+    int32_t refitting; /* v has the weights that stay, and no others come */
     int32_t threads;
     fgi_pool *pool;
     pd_asker *askers;

@@ -85,6 +85,7 @@ static int combine(joint *j, const double *d) {
         for (int32_t k = 0; k < b->n; k++) {
             const double change = d[j->begin[i] + k];
             for (int64_t e = data->row_begin[i]; change != 0.0 && e < data->row_begin[i + 1]; e++) {
+                if (j->p->refitting && !hash_row_find(&j->p->v[data->row_feature[e]], b->label[k])) continue;
                 double *u = hash_row_at(&j->u[data->row_feature[e]], b->label[k]);
                 if (!u) return 0;
                 *u += change * (double)data->row_value[e];
