@@ -1,6 +1,6 @@
 """Questions beside the best labeling: k_best against one solve, explain against a CP-SAT deletion loop, marginals.
 
-    python -m bench questions                    models made here; the last infeasible ones take the peer many minutes
+    python -m bench questions                    models made here; the last infeasible ones take the peer minutes
     python -m bench questions --infeasible 14    without these: two minutes
     python -m bench questions --mar FOLDER       also UAI files: exact, approximate, loopy
 
